@@ -1,6 +1,7 @@
 // Asynchronous instructions of compute capability 9.0, a function each: mbarriers, TMA loads and
 // stores, cluster barriers, programmatic dependent launch, and setmaxnreg. On other devices they do
-// not exist and must not be called.
+// not exist and must not be called, but for programmatic dependent launch, which has no effect
+// there.
 #pragma once
 
 #include <cuda.h>
@@ -174,14 +175,13 @@ __device__ inline void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
-// Programmatic dependent launch (compute capability 9.0 and later, else nothing happens;
-// cudaLaunchAttributeProgrammaticStreamSerialization). Once all
+// Programmatic dependent launch (cudaLaunchAttributeProgrammaticStreamSerialization). Once all
 // blocks of this grid have ended or called let_next_launch_begin, blocks of the next grid start
 // where there is room. That grid must call wait_for_previous_launch before it touches what this one
-// reads or writes. No effect in other launches. If a grid has fewer blocks than the SMs have room
-// for, waiting blocks of the next grid fill the free room, and its work is divided unevenly:
-// MmaF64StreamK and MmaSyncUnaligned therefore do not call this function (kernels/tensor/NOTES.md,
-// "Where blocks begin").
+// reads or writes. No effect in other launches, and below compute capability 9.0. If a grid has
+// fewer blocks than the SMs have room for, waiting blocks of the next grid fill the free room, and
+// its work is divided unevenly: MmaF64StreamK, MmaSyncUnaligned, AsyncCopy and Rasterized therefore
+// do not call this function (kernels/tensor/NOTES.md, "Where blocks begin").
 __device__ inline void let_next_launch_begin() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

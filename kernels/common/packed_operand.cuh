@@ -251,10 +251,8 @@ __device__ void copy_rows(const Packing& packing, unsigned block) {
 template <int kElement, typename Tile = TransposeTileFor<kElement>>
 __global__ void __launch_bounds__(kPackingThreads) pack_matrices(Packing one, Packing other) {
   __shared__ uint4 tile[Tile::kRows * Tile::kRowChunks];
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   let_next_launch_begin();
   wait_for_previous_launch();
-#endif
   const bool first = blockIdx.x < one.blocks;
   const Packing packing = first ? one : other;
   const unsigned block = first ? blockIdx.x : blockIdx.x - one.blocks;
@@ -375,10 +373,9 @@ template <typename T>
 Launch pack(const PackedOperand<T>& one, const PackedOperand<T>& other = {}) {
   const unsigned blocks = one.packing.blocks + other.packing.blocks;
   if (blocks == 0) return nullptr;
-  return [=, kernel = pack_matrices<sizeof(T)>](Stream stream) {
-    const LaunchShape shape{static_cast<int>(blocks), kPackingThreads, 0, 1, true};
-    cudaLaunchKernelEx(ClusterLaunch(shape, stream).config(), kernel, one.packing, other.packing);
-  };
+  const auto kernel = pack_matrices<sizeof(T)>;
+  const LaunchShape shape{static_cast<int>(blocks), kPackingThreads, 0, 1, may_overlap(kernel)};
+  return [=](Stream stream) { enqueue(kernel, shape, stream, one.packing, other.packing); };
 }
 
 // Time of packing so many bytes, as measured on an H100 and an H200 (NOTES.md).

@@ -205,16 +205,16 @@ inline double tail_seconds(const TileSchedule& schedule, const TileCost& cost) {
          (schedule.streamed() > 0 ? TileShare(schedule).exchanges(cost) : 0);
 }
 
-// Whether 32 bits hold the number of rows and columns, of K tiles of all tiles, and twice the
-// number of tiles (an iterator adds a grid to a tile index).
+// Whether 32 bits hold the number of rows and columns, also of tiles that reach beyond the edges,
+// of K tiles of all tiles, and twice the number of tiles (an iterator adds a grid to a tile index).
 inline bool counts_fit(const Problem& p, int rows, int columns, int depth) {
   constexpr int kMost = std::numeric_limits<int>::max();
   const double tiles = 1.0 * ceil_div(p.m, rows) * ceil_div(p.n, columns);
-  return std::max({p.m, p.n, p.k}) <= kMost && tiles <= kMost / 2 &&
+  return std::max({p.m, p.n, p.k}) < kMost - 1023 && tiles <= kMost / 2 &&
          tiles * ceil_div(p.k, depth) <= kMost;
 }
 inline constexpr char kCountsDoNotFit[] =
-    "requires m, n and k below 2^31 and fewer than 2^31 K tiles";
+    "requires m, n and k below 2^31 - 1024 and fewer than 2^31 K tiles";
 
 // One block per tile. Throws std::length_error if !counts_fit.
 inline TileSchedule whole_tiles(const Problem& p, int rows, int columns, int depth) {

@@ -225,6 +225,7 @@ TEST(TileSchedule, LeftIsWhatTheWalkThenGives) {
 
 // A walk adds a grid to a tile.
 constexpr int kMost = std::numeric_limits<int>::max(), kMostTiles = kMost / 2;
+constexpr int kLargest = kMost - 1024;  // of m, n and k
 
 TEST(TileSchedule, SharesDoNotOverflow) {
   for (const auto [rows, columns, k_tiles] :
@@ -268,7 +269,7 @@ TEST(TileSchedule, RefusesMoreSlicesThan32BitsCount) {
   const auto whole = [](const Problem& p) { return whole_tiles(p, kRows, kColumns, kDepth); };
   EXPECT_EQ(whole(of_tiles(1 << 12, 1 << 12, 127)).tiles(), 1 << 24);
   EXPECT_EQ(chosen(of_tiles(1 << 12, 1 << 12, 127), 132).k_tiles, 127);
-  EXPECT_EQ(whole_tiles({1, 1, kMost, Precision::f32}, 1, 1, 1).k_tiles, kMost);
+  EXPECT_EQ(whole_tiles({1, 1, kLargest, Precision::f32}, 1, 1, 1).k_tiles, kLargest);
   constexpr std::int64_t kFar = std::int64_t{1} << 40;
   for (const Problem& p :
        {of_tiles(1 << 12, 1 << 12, 128), of_tiles(1 << 10, 1 << 10, 1 << 11),
@@ -280,15 +281,17 @@ TEST(TileSchedule, RefusesMoreSlicesThan32BitsCount) {
   }
 }
 
-// Rows, columns and steps along k are counted with 32 bits, too.
+// Rows, columns and steps along k are counted with 32 bits, too, also those of a tile beyond the
+// edge.
 TEST(TileSchedule, RefusesSizesBeyond32Bits) {
-  constexpr std::int64_t kBeyond = std::int64_t{kMost} + 1;
+  constexpr std::int64_t kBeyond = std::int64_t{kLargest} + 1;
   for (const Problem& p :
        {Problem{kBeyond, 1, 1, Precision::f32}, Problem{1, kBeyond, 1, Precision::f32},
         Problem{1, 1, kBeyond, Precision::f32}}) {
     EXPECT_THROW(chosen(p, 132), std::length_error) << p.m << " x " << p.n << " x " << p.k;
-    const Problem largest{std::min<std::int64_t>(p.m, kMost), std::min<std::int64_t>(p.n, kMost),
-                          std::min<std::int64_t>(p.k, kMost), Precision::f32};
+    const Problem largest{std::min<std::int64_t>(p.m, kLargest),
+                          std::min<std::int64_t>(p.n, kLargest),
+                          std::min<std::int64_t>(p.k, kLargest), Precision::f32};
     EXPECT_NO_THROW(chosen(largest, 132));
   }
 }

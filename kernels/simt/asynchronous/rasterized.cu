@@ -52,7 +52,8 @@ Kernel point() {
       .estimate =
           [](const Problem& p, const Device& device) {
             return wave_estimate(p, device,
-                                 {Aligned::kBM, Aligned::kBN, Aligned::kBlocks, 4, 390e9, 325e9},
+                                 {Aligned::kBM, Aligned::kBN, Aligned::kBlocks,
+                                  Aligned::kThreads / 32, 390e9, 325e9},
                                  p.n % 4 == 0);
           },
       .prepare =

@@ -36,7 +36,7 @@ struct GemvTile {
 
   static int shared_bytes(const Device& device) { return 4 * stages_on(device, kStages) * kStage; }
   static int slices_on(const Device& device) {
-    return shared_bytes(device) <= shared_memory_limit(device) ? 1 : 0;
+    return shared_bytes(device) <= shared_memory_limit(device) - kPieceBytes ? 1 : 0;
   }
   // Shared-memory wavefronts per step: the copies, and the vector loads of each warp.
   static constexpr double kWavefronts =

@@ -81,6 +81,7 @@ class KTileCopy {
   __device__ void copy_across(int t, float* to, int lines, int length) const {
     constexpr int kShort = kThreads > 16 * kLength ? kThreads / kLength : 16;
     constexpr int kAcross = kLines < kShort ? kLines : kShort, kPositions = kThreads / kAcross;
+    static_assert(kLines % kAcross == 0 && kThreads % kAcross == 0);
     const int line = t % kAcross, at = t / kAcross;
     const float* source = from_.first + line + at * from_.right;
     to += line * kPitch + at;

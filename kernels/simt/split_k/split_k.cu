@@ -46,6 +46,7 @@ struct SplitKTile {
   static_assert(kWM % (kVector * kDown) == 0 && kWN % (4 * kAcross) == 0,
                 "thread tiles must divide the warp tile");
   static_assert(kBK % kDeep == 0 && (kDeep == 1 || kDown == 1));
+  static_assert(kVector == 1 || kVector == 4);
   static_assert(kWarps == 1 || kSlices < kBarriers);
 
   static constexpr int down(int lane) {
@@ -65,7 +66,8 @@ struct SplitKTile {
   }
   // As many slices as fit the shared memory of a block.
   static int slices_on(const Device& device) {
-    return std::min(kSlices, shared_memory_limit(device) / slice_bytes(stages_on(device, kStages)));
+    return std::min(kSlices, (shared_memory_limit(device) - kPieceBytes) /
+                                 slice_bytes(stages_on(device, kStages)));
   }
   // Shared-memory wavefronts per slice and step: the copies, and the vector loads.
   static constexpr double kWavefronts =

@@ -35,6 +35,9 @@ inline SplitProblem split_problem(const Problem& p, const Operands& o, bool swap
   return {p.m, p.n, p.k, a, b, c, p.n, 1};
 }
 
+// Of a block, besides the shared memory of its tiles: for_each_piece.
+inline constexpr int kPieceBytes = 128;
+
 // A block's share of one tile.
 struct SplitPiece {
   std::int64_t tile, first_step;
@@ -43,7 +46,7 @@ struct SplitPiece {
 
 // The plan, with its workspace.
 struct SplitShares : SplitPlan {
-  float* partials;  // of shared tiles: [block][2][row][column]
+  float* partials;  // of shared tiles: [block][2][four][4], in the order of first_of_four
   bool cut;         // whether a second launch reduces them
 
   // The workspace slot of a block's partial sums for a tile: the second slot is for a tile that the

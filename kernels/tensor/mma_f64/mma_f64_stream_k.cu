@@ -95,9 +95,7 @@ class F64StreamKTile : public Tile {
 template <typename Tile>
 __device__ void multiply_pieces(const F64Work& work) {
   extern __shared__ __align__(128) std::byte shared[];
-#if __CUDA_ARCH__ >= 900
   wait_for_previous_launch();
-#endif
   const int rank = work.schedule.rank(static_cast<int>(blockIdx.x));
   F64StreamKTile<Tile> tile(work, shared);
   F64Pipeline<F64StreamKTile<Tile>> pipeline(tile);
@@ -180,7 +178,7 @@ struct Instance {
 };
 
 template <typename Shape>
-Launch launch(const Problem& p, const Device& device, const Operands& o,
+Launch launch(const Problem& p, const Device&, const Operands& o,
               const simt::TileSchedule& schedule) {
   return with_f64_tile<Shape>(p, [&]<typename Tile>() -> Launch {
     const auto [partials, memory] =
@@ -194,7 +192,7 @@ Launch launch(const Problem& p, const Device& device, const Operands& o,
     const LaunchShape grid{.blocks = blocks,
                            .threads = Shape::kThreads,
                            .shared_bytes = Shape::kSharedBytes,
-                           .overlaps = device.compute_capability >= 90};
+                           .overlaps = may_overlap(kernel)};
     return simt::keeping(memory, [=](Stream stream) { enqueue(kernel, grid, stream, work); });
   });
 }

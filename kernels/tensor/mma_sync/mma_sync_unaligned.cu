@@ -201,9 +201,7 @@ __global__ void __launch_bounds__(UnalignedShape::kThreads, UnalignedShape::kBlo
     mma_sync_unaligned([[maybe_unused]] const __grid_constant__ UnalignedWork work) {
 #if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(kBankBytes) std::byte shared[];
-#if __CUDA_ARCH__ >= 900
   wait_for_previous_launch();
-#endif
   UnalignedLoads<kAKMajor, kBKMajor> loads(work, shared_address(shared));
   simt::TileWalk walk(work.schedule, static_cast<int>(blockIdx.x));
   const int rank = work.schedule.rank(static_cast<int>(blockIdx.x));
@@ -283,7 +281,7 @@ Launch launch_of(const Problem& p, const Device& device, const Operands& o) {
   const LaunchShape grid{.blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming,
                          .threads = Shape::kThreads,
                          .shared_bytes = kSharedBytes,
-                         .overlaps = device.compute_capability >= 90};
+                         .overlaps = may_overlap(kernel)};
   simt::allow_shared_bytes(kernel, kSharedBytes);
   return simt::keeping(memory, [=](Stream stream) { enqueue(kernel, grid, stream, work); });
 }

@@ -73,9 +73,9 @@ __device__ void store_fours(const Accumulator* acc, Accumulator* row_begin, bool
 }
 
 // The same with rows of C that are aligned to two elements: after an exchange eight lanes store 64
-// contiguous bytes of a row. `row` is the warp's first of the eight, kApart the distance between
+// contiguous bytes of a row. `row` is the warp's first of the eight, kStep the distance between
 // them.
-template <int kApart, typename Accumulator>
+template <int kStep, typename Accumulator>
 __device__ void store_pairs(const Accumulator* acc, Accumulator* c, std::int64_t m, std::int64_t n,
                             std::int64_t row, std::int64_t first_column) {
   int lane;  // opaque, as above
@@ -92,15 +92,15 @@ __device__ void store_pairs(const Accumulator* acc, Accumulator* c, std::int64_t
     odd.element[i] = odd_row ? far : received;
   }
   const std::int64_t column = first_column + lane % 4 * 2 + 8 * odd_row;
-  row += lane / 8 * 2 * kApart;
+  row += lane / 8 * 2 * kStep;
   Accumulator* to = c + row * n + column;
   if (row < m && column < n) *reinterpret_cast<Pair*>(to) = even;
-  if (row + kApart < m && column < n) *reinterpret_cast<Pair*>(to + kApart * n) = odd;
+  if (row + kStep < m && column < n) *reinterpret_cast<Pair*>(to + kStep * n) = odd;
 }
 
 // The same with rows of C that are aligned to single elements: after two exchanges 16 lanes store
 // 64 contiguous bytes of a row.
-template <int kApart, typename Accumulator>
+template <int kStep, typename Accumulator>
 __device__ void store_singly(const Accumulator* acc, Accumulator* c, std::int64_t m, std::int64_t n,
                              std::int64_t row, std::int64_t first_column) {
   int lane;  // opaque, as above
@@ -116,7 +116,7 @@ __device__ void store_singly(const Accumulator* acc, Accumulator* c, std::int64_
     columns[1][half] = odd_row ? y : received;
   }
   const std::int64_t column = first_column + lane % 4 * 2 + odd_row + 8 * second_pair;
-  row += lane / 16 * 4 * kApart;
+  row += lane / 16 * 4 * kStep;
   Accumulator* to = c + row * n + column;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {  // with the rows two further on, a half of the columns
@@ -125,7 +125,7 @@ __device__ void store_singly(const Accumulator* acc, Accumulator* c, std::int64_
     const Accumulator of[2] = {second_pair ? received : left, second_pair ? right : received};
 #pragma unroll
     for (int j = 0; j < 2; ++j)
-      if (row + (i + 2 * j) * kApart < m && column < n) to[(i + 2 * j) * kApart * n] = of[j];
+      if (row + (i + 2 * j) * kStep < m && column < n) to[(i + 2 * j) * kStep * n] = of[j];
   }
 }
 

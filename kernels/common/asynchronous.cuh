@@ -1,6 +1,6 @@
 // Asynchronous instructions of compute capability 9.0, a function each: mbarriers, TMA loads and
 // stores, cluster barriers, programmatic dependent launch, and setmaxnreg. On other devices they do
-// not exist and must not be called, but for programmatic dependent launch, which has no effect
+// not exist and must not be called. Exception: programmatic dependent launch, which has no effect
 // there.
 #pragma once
 

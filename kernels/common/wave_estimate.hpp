@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "kernels/common/tile_grid.cuh"
 #include "kernels/gemm.hpp"
 
 namespace gemm::simt {

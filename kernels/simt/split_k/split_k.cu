@@ -1,8 +1,9 @@
-// Split-K for a C with few rows: there are far fewer tiles than SMs, and a large matrix to read
-// once. k is split over blocks, each of which gets an equal share of the steps of all tiles (as in
-// stream-K), and within a block over slices (sliced-K): groups of warps with separate pipelines,
-// which need no barrier with each other before their accumulators are reduced. Cost: partial sums
-// in global memory and a second launch that reduces them.
+// Split-K for a C with at most 2,048 rows or columns: its tiles are too few to keep all SMs busy to
+// the end, and with few rows a large matrix is read once. k is split over blocks, each of which
+// gets an equal share of the steps of all tiles (as in stream-K), and within a block over slices
+// (sliced-K): groups of warps with separate pipelines, which need no barrier with each other before
+// their accumulators are reduced. Cost: partial sums in global memory and a second launch that
+// reduces them.
 //
 // X and Y are A and B, or B^T and A^T if C^T is computed. Tiles have 1 to 64 rows of X. In shared
 // memory a row of a K tile holds one step along k for all rows of X or columns of Y (MN-major), so
@@ -203,8 +204,8 @@ SplitPoint point(double flop_per_second) {
           }};
 }
 
-// FLOP/s of an SM, fitted to measurements on an H200 and an H100 (NOTES.md). The first
-// three are guesses: these tiles are memory-bound.
+// FLOP/s of an SM, fitted to measurements on an H200 and an H100 (NOTES.md). The first three are
+// guesses: these tiles are memory-bound.
 const std::array kPoints{
     point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(76e9),
     point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(250e9),
@@ -226,7 +227,7 @@ double copy_seconds(const Strided& from) {
   return from.in_16_bytes() ? 0 : from.right == 1 ? kAlongSeconds : kAcrossSeconds;
 }
 
-constexpr std::int64_t kLargest = 2048;
+constexpr std::int64_t kLargest = 2048;  // of the smaller of m and n
 
 std::optional<std::string> unsupported(const Problem& p, const Device&) {
   if (std::min(p.m, p.n) <= kLargest) return std::nullopt;

@@ -35,7 +35,7 @@ inline SplitProblem split_problem(const Problem& p, const Operands& o, bool swap
   return {p.m, p.n, p.k, a, b, c, p.n, 1};
 }
 
-// Of a block, besides the shared memory of its tiles: for_each_piece.
+// At least the static shared memory of a block (for_each_piece), besides that of its tiles.
 inline constexpr int kPieceBytes = 128;
 
 // A block's share of one tile.
@@ -103,7 +103,7 @@ __device__ int first_of_four(const SplitProblem& p, int four) {
   return 4 * four;
 }
 
-// Stores them.
+// Stores these four sums to C.
 template <int kRows, int kColumns>
 __device__ void store_four(const SplitProblem& p, const SplitShares& shares, std::int64_t tile,
                            int first, float4 sums) {
@@ -185,7 +185,7 @@ using SplitKernel = void (*)(SplitProblem, SplitShares);
 struct SplitKernels {
   SplitKernel both, x_only, y_only, none;
 
-  // x and y: with the rows that the kernel copies.
+  // x and y: with rows in the order in which the kernel copies them.
   SplitKernel of(const Strided& x, const Strided& y) const {
     if (x.in_16_bytes()) return y.in_16_bytes() ? both : x_only;
     return y.in_16_bytes() ? y_only : none;

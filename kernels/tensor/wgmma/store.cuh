@@ -106,7 +106,7 @@ __device__ void store_singly(const Accumulator* acc, Accumulator* c, std::int64_
   int lane;  // opaque, as above
   asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
   const bool odd_row = lane & 4, second_pair = lane & 8;
-  // With its neighbour of the next row a lane exchanges a column: then it has one of both rows.
+  // A lane exchanges a column with the lane of the next row. Then it has one column of both rows.
   Accumulator columns[2][2];  // of both rows, and of both halves of the 16 columns
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -119,7 +119,7 @@ __device__ void store_singly(const Accumulator* acc, Accumulator* c, std::int64_
   row += lane / 16 * 4 * kStep;
   Accumulator* to = c + row * n + column;
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {  // with the rows two further on, a half of the columns
+  for (int i = 0; i < 2; ++i) {  // exchanges half of the columns with the lane two rows on
     const Accumulator left = columns[i][0], right = columns[i][1];
     const Accumulator received = __shfl_xor_sync(~0U, second_pair ? left : right, 8);
     const Accumulator of[2] = {second_pair ? received : left, second_pair ? right : received};

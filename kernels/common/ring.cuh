@@ -1,5 +1,5 @@
 // The pipeline of a warp-specialized kernel (compute capability 9.0): a ring buffer of stages in
-// shared memory between one producer, which issues the loads, and the consumers, which multiply.
+// shared memory between the producer, which issues the loads, and the consumers, which multiply.
 // Each stage has two mbarriers: a phase of `full` completes when its bytes have arrived, a phase of
 // `empty` when all consumers have released it.
 #pragma once
@@ -45,9 +45,9 @@ struct Ring {
         stage_bytes(stage_bytes) {}
 
   // Called by one thread, before a barrier of the block or cluster.
-  __device__ void init_barriers(int consumer_arrivals) const {
+  __device__ void init_barriers(int consumer_arrivals, int producer_arrivals = 1) const {
     for (int i = 0; i < stages; ++i) {
-      init_barrier(full_barriers + i * kBarrierBytes, 1);
+      init_barrier(full_barriers + i * kBarrierBytes, producer_arrivals);
       init_barrier(empty_barriers + i * kBarrierBytes, consumer_arrivals);
     }
     fence_barrier_init();

@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::Shape::kBlocks)
 
 // Calls f<Tile>() for the tile of that shape that runs the problem.
 template <typename Shape, typename F>
-Launch with_f64_tile(const Problem& p, F&& f) {
-  return with_transposes(p.layout, [&]<bool kTransposesA, bool kTransposesB>() -> Launch {
+auto with_f64_tile(const Problem& p, F&& f) {
+  return with_transposes(p.layout, [&]<bool kTransposesA, bool kTransposesB>() {
     if (lda(p) % 2 == 0 && ldb(p) % 2 == 0)
       return f.template operator()<F64Tile<Shape, !kTransposesA, kTransposesB, 2>>();
     return f.template operator()<F64Tile<Shape, !kTransposesA, kTransposesB, 1>>();

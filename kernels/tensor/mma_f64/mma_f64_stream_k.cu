@@ -1,8 +1,9 @@
 // Stream-K with the tile size chosen for the problem by a model. Fragments are double-buffered in
 // registers, so that the MMAs of one K tile follow those of the last without a gap. Copies run
-// ahead from one tile to the next, so that they go on while C is stored. The grid uses programmatic
-// dependent launch, but does not let the next one begin: blocks start when the last block of the
-// previous grid has ended. Cost: partial sums through global memory, where tiles are cut along k.
+// ahead from one tile to the next, so that they go on while C is stored. On compute capability 9.0
+// the largest tiles have a warpgroup that only copies. The grid uses programmatic dependent launch,
+// but does not let the next one begin: blocks start when the last block of the previous grid has
+// ended. Cost: partial sums through global memory, where tiles are cut along k.
 //
 // The model compares waves of whole tiles with shares of cut tiles and the exchange of their
 // partial sums (tile_schedule.hpp), bounded by DRAM bandwidth.
@@ -36,19 +37,27 @@ constexpr int kGroup = 8;  // rows of tiles
 struct Choice {
   int rows, columns, depth, warp_rows, warp_columns, stages, blocks;
   double full, alone;
+  bool apart = false;  // of F64Shape
 
   constexpr double rate(int of_blocks) const {
     return blocks == 1 ? full : alone + (full - alone) * (of_blocks - 1) / (blocks - 1);
   }
 };
 constexpr Choice kChoices[] = {
-    {128, 128, 32, 32, 64, 3, 1, 0.45e12, 0.45e12}, {128, 64, 16, 32, 32, 4, 1, 0.44e12, 0.44e12},
-    {64, 64, 32, 16, 32, 4, 1, 0.35e12, 0.35e12},   {32, 128, 16, 32, 32, 4, 2, 0.42e12, 0.34e12},
-    {128, 32, 16, 32, 32, 4, 2, 0.40e12, 0.32e12},  {16, 128, 16, 16, 32, 4, 3, 0.27e12, 0.21e12},
-    {128, 16, 16, 32, 16, 4, 3, 0.27e12, 0.21e12},  {64, 32, 32, 32, 16, 4, 2, 0.39e12, 0.31e12},
-    {32, 64, 32, 16, 32, 4, 2, 0.34e12, 0.27e12},   {32, 32, 32, 16, 16, 4, 3, 0.29e12, 0.19e12},
+    {128, 128, 32, 32, 64, 3, 1, 0.45e12, 0.45e12},
+    {128, 64, 16, 32, 32, 4, 1, 0.44e12, 0.44e12},
+    {64, 64, 32, 16, 32, 4, 1, 0.35e12, 0.35e12},
+    {32, 128, 16, 32, 32, 4, 2, 0.42e12, 0.34e12},
+    {128, 32, 16, 32, 32, 4, 2, 0.40e12, 0.32e12},
+    {16, 128, 16, 16, 32, 4, 3, 0.27e12, 0.21e12},
+    {128, 16, 16, 32, 16, 4, 3, 0.27e12, 0.21e12},
+    {64, 32, 32, 32, 16, 4, 2, 0.39e12, 0.31e12},
+    {32, 64, 32, 16, 32, 4, 2, 0.34e12, 0.27e12},
+    {32, 32, 32, 16, 16, 4, 3, 0.29e12, 0.19e12},
+    {128, 128, 32, 32, 64, 3, 1, 0.47e12, 0.47e12, true},
+    {128, 64, 32, 32, 32, 4, 1, 0.45e12, 0.45e12, true},
 };
-constexpr std::size_t kSmallest = std::size(kChoices) - 1;
+constexpr std::size_t kSmallest = 9;
 
 struct F64Work {
   F64Problem problem;
@@ -85,20 +94,21 @@ class F64StreamKTile : public Tile {
   }
   __device__ int* flag_of(int rank) const { return work_.partials.arrived + rank; }
   __device__ bool is_leader() const { return threadIdx.x == 0; }
-  __device__ void sync() const { __syncthreads(); }
+  __device__ void sync() const {
+    if constexpr (Tile::Shape::kApart)
+      asm volatile("bar.sync 1, %0;" ::"n"(Tile::kThreads) : "memory");
+    else
+      __syncthreads();
+  }
 
  private:
   const F64Work& work_;
   simt::TileWalk to_copy_;  // pieces whose copies have not begun
 };
 
-template <typename Tile>
-__device__ void multiply_pieces(const F64Work& work) {
-  extern __shared__ __align__(128) std::byte shared[];
-  wait_for_previous_launch();
+template <typename Tile, typename Pipeline>
+__device__ void multiply_pieces(const F64Work& work, Tile& tile, Pipeline& pipeline) {
   const int rank = work.schedule.rank(static_cast<int>(blockIdx.x));
-  F64StreamKTile<Tile> tile(work, shared);
-  F64Pipeline<F64StreamKTile<Tile>> pipeline(tile);
   simt::TileWalk walk(work.schedule, static_cast<int>(blockIdx.x));
   for (simt::TilePiece piece; walk.next(work.schedule, piece);) {
     tile.begin(piece);
@@ -110,16 +120,56 @@ __device__ void multiply_pieces(const F64Work& work) {
     if (piece.end < work.schedule.k_tiles) add_partials(tile, work.schedule, rank, piece.tile);
     tile.store(work.problem);
   }
+}
+
+template <typename Tile>
+__device__ void multiply_pieces(const F64Work& work) {
+  extern __shared__ __align__(128) std::byte shared[];
+  wait_for_previous_launch();
+  F64StreamKTile<Tile> tile(work, shared);
+  F64Pipeline<F64StreamKTile<Tile>> pipeline(tile);
+  multiply_pieces(work, tile, pipeline);
   wait_for_copies<0>();
 }
 #endif
 
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+// 65,536 registers are 168 for each of 384 threads.
+constexpr int kRegistersToCopy = 40, kRegistersToMultiply = 232;
+
 template <typename Tile>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::Shape::kBlocks)
+__device__ void multiply_pieces_apart(const F64Work& work) {
+  using Shape = typename Tile::Shape;
+  static_assert(Shape::kThreads == 256 && Shape::kBlocks == 1);
+  extern __shared__ __align__(128) std::byte shared[];
+  __shared__ RingBarriers<Shape::kStages> barriers;
+  const Ring<Shape::kStageBytes> ring(shared, barriers);
+  if (threadIdx.x == 0) ring.init_barriers(Shape::kThreads / 32, Shape::kCopyThreads);
+  __syncthreads();
+  wait_for_previous_launch();
+  if (threadIdx.x >= Shape::kThreads) {
+    dealloc_registers<kRegistersToCopy>();
+    F64StreamKTile<Tile> tile(work, shared);
+    copy_apart(tile, ring);
+  } else {
+    alloc_registers<kRegistersToMultiply>();
+    F64StreamKTile<Tile> tile(work, shared);
+    F64ApartPipeline<F64StreamKTile<Tile>> pipeline(tile, ring);
+    multiply_pieces(work, tile, pipeline);
+  }
+}
+#endif
+
+template <typename Tile>
+__global__ void __launch_bounds__(Tile::Shape::kBlockThreads, Tile::Shape::kBlocks)
     mma_f64_stream_k([[maybe_unused]] const __grid_constant__ F64Work work) {
 #if __CUDA_ARCH__ >= 800
   // What cannot run is not compiled: 163 KiB are what a block has on 8.0.
-  if constexpr (__CUDA_ARCH__ >= 900 || Tile::Shape::kSharedBytes <= 163 << 10)
+  if constexpr (Tile::Shape::kApart) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    multiply_pieces_apart<Tile>(work);
+#endif
+  } else if constexpr (__CUDA_ARCH__ >= 900 || Tile::Shape::kSharedBytes <= 163 << 10)
     multiply_pieces<Tile>(work);
 #endif
 }
@@ -190,19 +240,28 @@ Launch launch(const Problem& p, const Device&, const Operands& o,
     simt::allow_shared_bytes(kernel, Shape::kSharedBytes);
     const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
     const LaunchShape grid{.blocks = blocks,
-                           .threads = Shape::kThreads,
+                           .threads = Shape::kBlockThreads,
                            .shared_bytes = Shape::kSharedBytes,
                            .overlaps = may_overlap(kernel)};
     return simt::keeping(memory, [=](Stream stream) { enqueue(kernel, grid, stream, work); });
   });
 }
 
+template <typename Shape>
+std::optional<std::string> unsupported(const Problem& p, const Device& device) {
+  if constexpr (Shape::kApart)
+    if (const auto reason = with_f64_tile<Shape>(
+            p, [&]<typename Tile>() { return sm_90a_unsupported(mma_f64_stream_k<Tile>, device); }))
+      return reason;
+  return f64_unsupported<Shape>(p, device);
+}
+
 template <std::size_t kIndex>
 constexpr Instance instance() {
   constexpr const Choice& kOne = kChoices[kIndex];
   using Shape = F64Shape<kOne.rows, kOne.columns, kOne.depth, kOne.warp_rows, kOne.warp_columns,
-                         kOne.stages, kOne.blocks>;
-  return {f64_unsupported<Shape>, f64_traffic<Shape>, launch<Shape>};
+                         kOne.stages, kOne.blocks, F64Mma::m16n8k8, kOne.apart>;
+  return {unsupported<Shape>, f64_traffic<Shape>, launch<Shape>};
 }
 constexpr auto kInstances = []<std::size_t... kIndices>(std::index_sequence<kIndices...>) {
   return std::array{instance<kIndices>()...};
@@ -253,6 +312,7 @@ Kernel stream_k(std::optional<std::size_t> only) {
                                  {"WM", one.warp_rows},
                                  {"WN", one.warp_columns},
                                  {"stages", one.stages}});
+    if (one.apart) kernel.parameters.push_back({"copies", "apart"});
   }
   return kernel;
 }

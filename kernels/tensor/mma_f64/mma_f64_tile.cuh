@@ -19,6 +19,7 @@
 
 #include "kernels/common/async_copy.cuh"
 #include "kernels/common/asynchronous.cuh"
+#include "kernels/common/ring.cuh"
 #include "kernels/gemm.hpp"
 #include "kernels/tensor/mma_f64/mma_f64.cuh"
 
@@ -31,8 +32,9 @@ __host__ __device__ constexpr int f64_swizzle(int row) { return (row & 2) << 1 |
 // The K tile of an operand: kLines rows of A, or columns of B (lines), by kDepth steps of k. Its
 // rows are lines if kKMajor, else steps of k. A lane has k = 2 t and 2 t + 1 of a step if kPairs,
 // else t and t + 4, loaded singly where k is contiguous. Copies are of kWidth elements: 2, if rows
-// of the matrix begin at multiples of 16 bytes, or 1.
-template <int kLines, int kDepth, bool kKMajor, bool kPairs, int kWidth, int kThreads>
+// of the matrix begin at multiples of 16 bytes, or 1. kThreads threads copy, from kFirst on.
+template <int kLines, int kDepth, bool kKMajor, bool kPairs, int kWidth, int kThreads,
+          int kFirst = 0>
 class F64OperandTile {
  public:
   static constexpr int kBytes = kLines * kDepth * static_cast<int>(sizeof(double));
@@ -116,7 +118,7 @@ class F64OperandTile {
   static_assert((kRowsAtOnce & (kRowsAtOnce - 1)) == 0, "so that swizzles of rows are XORed");
 
   // The first copy of this thread in a K tile.
-  static __device__ int copied_row() { return static_cast<int>(threadIdx.x) / kPieces; }
+  static __device__ int copied_row() { return (static_cast<int>(threadIdx.x) - kFirst) / kPieces; }
   static __device__ int copied_column() { return static_cast<int>(threadIdx.x) % kPieces * kWidth; }
 
   const double* from_;
@@ -140,16 +142,19 @@ struct F64Problem {
 };
 
 // Block tile kBM x kBN with K tiles of kDepth, warp tile kWM x kWN, kStages stages in shared
-// memory, kBlocks blocks per SM.
+// memory, kBlocks blocks per SM. kApart: a warpgroup of its own copies (F64ApartPipeline).
 template <int kBM_, int kBN_, int kDepth_, int kWM_, int kWN_, int kStages_, int kBlocks_,
-          F64Mma kMma_ = F64Mma::m16n8k8>
+          F64Mma kMma_ = F64Mma::m16n8k8, bool kApart_ = false>
 struct F64Shape {
   static constexpr int kBM = kBM_, kBN = kBN_, kDepth = kDepth_, kWM = kWM_, kWN = kWN_;
   static constexpr int kStages = kStages_, kBlocks = kBlocks_;
   static constexpr F64Mma kMma = kMma_;
-  static constexpr int kThreads = 32 * (kBM / kWM) * (kBN / kWN);
+  static constexpr bool kApart = kApart_;
+  static constexpr int kThreads = 32 * (kBM / kWM) * (kBN / kWN);  // that multiply
+  static constexpr int kCopyThreads = kApart ? 128 : kThreads;
+  static constexpr int kBlockThreads = kApart ? kThreads + kCopyThreads : kThreads;
   static constexpr int kStageBytes = (kBM + kBN) * kDepth * static_cast<int>(sizeof(double));
-  static constexpr int kSharedBytes = kStages * kStageBytes;
+  static constexpr int kSharedBytes = kStages * kStageBytes + (kApart ? kSwizzleAlignment : 0);
   static constexpr int kSteps = kDepth / 8;
   // Shared-memory wavefronts per K tile: the copies, and the fragment loads of each warp.
   static constexpr double kWavefronts = (kBM + kBN + kThreads / 32 * (kWM + kWN)) * kDepth / 16.0;
@@ -215,7 +220,7 @@ class F64Tile {
     a_.end();
     b_.end();
     left_ -= kDepth;
-    commit_copies();
+    if constexpr (!Shape::kApart) commit_copies();
   }
   __device__ void copy_to(std::uint32_t stage) { copy_part_to<1>(stage, 0); }
 
@@ -223,15 +228,24 @@ class F64Tile {
 #pragma unroll
     for (int i = 0; i < Shape::kWM / 16; ++i) a_.load(to.rows[i], stage, i, step);
   }
+  // One of kParts parts of them.
+  template <int kParts>
+  __device__ void load_part(AFragments& to, std::uint32_t stage, int step, int part) const {
+    constexpr int kAll = Shape::kWM / 16;
+#pragma unroll
+    for (int i = part * kAll / kParts; i < (part + 1) * kAll / kParts; ++i)
+      a_.load(to.rows[i], stage, i, step);
+  }
   // Of 16 columns of B.
   __device__ void load(F64Fragment& to, std::uint32_t stage, int step, int j) const {
     b_.load(to, stage + ATile::kBytes, j, step);
   }
   // The MMAs of a step with 16 columns of B.
-  __device__ void multiply(const AFragments& a, const F64Fragment& b, int j) {
+  __device__ void multiply(const AFragments& a, const F64Fragment& b, int j, int first = 0,
+                           int end = kAcross) {
 #pragma unroll
     for (int i = 0; i < kAcross; ++i)
-      multiply_f64<Shape::kMma>(acc_[j][i], b, a.rows[i / 2], i % 2);
+      if (i >= first && i < end) multiply_f64<Shape::kMma>(acc_[j][i], b, a.rows[i / 2], i % 2);
   }
 
   __device__ void store(const F64Problem& p) const {
@@ -270,8 +284,10 @@ class F64Tile {
 
  private:
   static constexpr int kDepth = Shape::kDepth;
-  using ATile = F64OperandTile<Shape::kBM, kDepth, kAKMajor, !kBKMajor, kWidth, kThreads>;
-  using BTile = F64OperandTile<Shape::kBN, kDepth, kBKMajor, !kBKMajor, kWidth, kThreads>;
+  using ATile = F64OperandTile<Shape::kBM, kDepth, kAKMajor, !kBKMajor, kWidth, Shape::kCopyThreads,
+                               Shape::kBlockThreads - Shape::kCopyThreads>;
+  using BTile = F64OperandTile<Shape::kBN, kDepth, kBKMajor, !kBKMajor, kWidth, Shape::kCopyThreads,
+                               Shape::kBlockThreads - Shape::kCopyThreads>;
 
   static __device__ int warp_row() {
     return static_cast<int>(threadIdx.x) / 32 / (Shape::kBN / Shape::kWN) * Shape::kWM;
@@ -372,5 +388,70 @@ class F64Pipeline {
   F64Fragment b_[2];
   int reads_ = 0, writes_ = kStages - 1;
 };
+
+#if __CUDA_ARCH__ >= 900
+// The producer of F64ApartPipeline, a warpgroup: the copies of all pieces, and a last stage without
+// any, because the consumers read one stage ahead.
+template <typename Tile>
+__device__ void copy_apart(Tile& tile, Ring<Tile::Shape::kStageBytes> ring) {
+  for (bool copies = true; copies; ring.next()) {
+    if (tile.k_tiles_to_copy() == 0) tile.copy_next_piece();
+    copies = tile.k_tiles_to_copy() > 0;
+    wait(ring.empty(), ring.parity ^ 1);
+    if (copies) tile.copy_to(ring.data());
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(ring.full())
+                 : "memory");
+  }
+  commit_copies();
+  wait_for_copies<0>();
+}
+
+// The main loop if another warpgroup copies. A warp waits for copies only, not for other warps. It
+// loads fragments of the next 16 columns of B after the first MMA of these: ahead of it, they would
+// overwrite registers that the MMA before may not have read yet.
+template <typename Tile>
+class F64ApartPipeline {
+ public:
+  __device__ F64ApartPipeline(Tile& tile, const Ring<Tile::Shape::kStageBytes>& ring)
+      : ring_(ring) {
+    ring_.wait_for_stage();
+    tile.load(a_[0], ring_.data(), 0);
+    tile.load(b_[0], ring_.data(), 0, 0);
+  }
+
+  // Adds the product over the next K tiles.
+  __device__ void multiply(Tile& tile, int k_tiles) {
+#pragma unroll 1
+    for (; k_tiles > 0; --k_tiles)
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step)
+#pragma unroll
+        for (int j = 0; j < kDown; ++j) {
+          const int group = step * kDown + j, ahead = group + 1;
+          tile.multiply(a_[step % 2], b_[group % 2], j, 0, 1);
+          __syncwarp();
+          if (ahead == kSteps * kDown) {
+            release(ring_.empty());
+            ring_.next();
+            ring_.wait_for_stage();
+            tile.load(a_[0], ring_.data(), 0);
+          } else if (step + 1 < kSteps) {
+            tile.template load_part<kDown>(a_[(step + 1) % 2], ring_.data(), step + 1, j);
+          }
+          tile.load(b_[ahead % 2], ring_.data(), ahead / kDown % kSteps, ahead % kDown);
+          __syncwarp();
+          tile.multiply(a_[step % 2], b_[group % 2], j, 1);
+        }
+  }
+
+ private:
+  static constexpr int kSteps = Tile::Shape::kSteps, kDown = Tile::kDown;
+  static_assert(kSteps % 2 == 0, "a K tile must end with the second set");
+
+  Ring<Tile::Shape::kStageBytes> ring_;
+  typename Tile::AFragments a_[2];
+  F64Fragment b_[2];
+};
+#endif
 
 }  // namespace gemm::tensor

@@ -149,8 +149,10 @@ inline constexpr double kSwappedWait = 162, kSwappedPromote = 2.19;
 // them from other blocks.
 inline constexpr double kSwappedStore = 21.4e-12, kSwappedFlush = 8e-12, kSwappedRead = 30e-12;
 // DRAM's time for a byte stored, relative to a byte read: below 1, because stores overlap loads of
-// the next launch. Seconds of a step of line_steps().
-inline constexpr double kSwappedBytesOfC = 0.74, kSwappedLineStep = 0.17e-6;
+// the next launch. Seconds of a line of C that is not aligned: of 16-bit
+// elements, and of each 64 elements.
+inline constexpr double kSwappedBytesOfC = 0.74;
+inline constexpr double kSwappedLine = 0.075e-6, kSwappedLine64 = 0.045e-6;
 
 // Blocks per SM. Up to 8 tokens one more than needed, if registers allow, so that blocks of the
 // next launch can start early; else at most two, because stages need the shared memory.
@@ -192,16 +194,21 @@ inline bool plan_stages(SwappedPlan& plan, bool tokens_mn_major) {
          (plan.stages >= 3 && plan.stages * plan.stage_bytes + sums + kOther <= kMostSharedBytes);
 }
 
-// Steps that a warp needs to store its lines of C if they are not aligned to four elements; else 0.
-// A step has four lines of 64 elements, two of 128, or one longer line.
-inline double line_steps(const SwappedPlan& plan, const SwappedShape& shape) {
+// Lines of C that a warp stores if they are not aligned to four elements; else 0.
+inline double lines_of_warp(const SwappedPlan& plan, const SwappedShape& shape) {
   if (shape.aligned_lines) return 0;
-  const int warps = plan.tile_rows / 16,
-            length = shape.swapped ? plan.tile_rows : token_kernel(plan.tile_tokens);
+  const int warps = plan.tile_rows / 16;
   const auto lines =
       static_cast<double>(shape.swapped ? std::min<std::int64_t>(shape.tokens, plan.tile_tokens)
                                         : std::min<std::int64_t>(shape.rows, plan.tile_rows));
-  return std::ceil(lines / (plan.splits * warps * std::max(1, 4 / (length / 64))));
+  return std::ceil(lines / (plan.splits * warps));
+}
+
+// Time for these. A warp waits for each line, so two blocks on an SM take as long as one.
+inline double seconds_of_lines(const SwappedPlan& plan, const SwappedShape& shape) {
+  const int length = shape.swapped ? plan.tile_rows : token_kernel(plan.tile_tokens);
+  const double begin = shape.output_bytes == 2 ? kSwappedLine : 0;
+  return lines_of_warp(plan, shape) * (begin + kSwappedLine64 * length / 64);
 }
 
 // The model, in seconds.
@@ -271,7 +278,7 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
          blocks * sums *
              (kSwappedStore + kSwappedRead * others / plan.splits +
               kSwappedFlush * (std::ceil(1.0 * plan.phases / plan.splits) - 1)) +
-         blocks * line_steps(plan, shape) * kSwappedLineStep * device.clock_ratio() + limited;
+         blocks / at_once * seconds_of_lines(plan, shape) * device.clock_ratio() + limited;
 }
 
 // Which of a cluster's operands is loaded by how many blocks together.

@@ -228,18 +228,18 @@ TEST(SwappedPlan, DividesTokensEvenly) {
   EXPECT_EQ(sizes, (std::vector{256, 176, 128, 112, 96, 80, 64}));
 }
 
-TEST(SwappedPlan, StoresUnalignedLinesInSteps) {
+TEST(SwappedPlan, StoresUnalignedLines) {
   SwappedPlan plan{.tile_rows = 128, .tile_tokens = 192, .splits = 1};
   SwappedShape shape{.rows = 14833, .tokens = 192, .k = 48, .element_bytes = 1};
-  EXPECT_EQ(line_steps(plan, shape), 0);
+  EXPECT_EQ(lines_of_warp(plan, shape), 0);
   const double aligned = best(shape).seconds;
   shape.aligned_lines = false;
   EXPECT_GT(best(shape).seconds, aligned);
-  EXPECT_EQ(line_steps(plan, shape), 12) << "192 lines, 8 warps, 2 lines at a time";
+  EXPECT_EQ(lines_of_warp(plan, shape), 24) << "192 lines, 8 warps";
   plan.splits = 2;
-  EXPECT_EQ(line_steps(plan, shape), 6);
+  EXPECT_EQ(lines_of_warp(plan, shape), 12);
   shape.swapped = false;
-  EXPECT_EQ(line_steps(plan, shape), 8) << "128 lines, one at a time";
+  EXPECT_EQ(lines_of_warp(plan, shape), 8) << "128 lines";
 }
 
 // 288 blocks of the next launch do not all fit the 528 places beside those of this one.

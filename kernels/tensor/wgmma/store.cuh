@@ -20,6 +20,9 @@ constexpr int staging_bytes(int columns) { return 64 * columns * 2; }
 constexpr int kBoxBytes = 64 * 64 * 2;
 // Rows of C per TMA store of a tile of C^T.
 constexpr int kTransposedRows = 32;
+// Rows of C that store_transposed_odd stages at once; their distance in elements, free of bank
+// conflicts; bytes per consumer.
+constexpr int kOddRows = 32, kOddPitch = 68, kOddBytes = kOddRows * kOddPitch * 4;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -180,52 +183,80 @@ __device__ void store_by_threads(const Accumulator (&acc)[kParts][kAccumulators]
     }
 }
 
-// Eight lanes, four apart, have two consecutive elements each, x and y, of 16. Afterwards x is
-// element lane / 4, and y is eight elements after it, so that a store of either is contiguous.
-template <typename Accumulator>
-__device__ void spread_pairs(Accumulator& x, Accumulator& y) {
-  int lane;  // opaque, as above
-  asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
-  const bool odd = lane & 4, upper = lane & 16;
-  const int from =
-      lane / 8 * 4 + lane % 4;  // has both elements that this lane and a neighbour need
-  const Accumulator first = __shfl_sync(~0U, upper ? y : x, odd ? 16 + from : from),
-                    second = __shfl_sync(~0U, upper ? x : y, odd ? from : 16 + from);
-  x = odd ? second : first;
-  y = odd ? first : second;
+// A barrier of one consumer warpgroup.
+__device__ inline void sync_consumer(int consumer) {
+  asm volatile("bar.sync %0, 128;" ::"r"(consumer + 1) : "memory");
 }
 
-// Stores a tile of C^T, transposed: eight threads write 64 bytes of a row of C. m and n are those
-// of C^T.
-template <typename Output, typename Accumulator, int kParts, int kAccumulators>
-__device__ void store_transposed(const Accumulator (&acc)[kParts][kAccumulators], void* c,
-                                 std::int64_t m, std::int64_t n, int first_row, int first_column) {
+// Stores a tile of C^T, transposed, whose rows of C have an even number of elements: eight threads
+// write 64 bytes of a row of C. m and n are those of C^T.
+template <int kParts, int kAccumulators>
+__device__ void store_transposed(const float (&acc)[kParts][kAccumulators], void* c, std::int64_t m,
+                                 std::int64_t n, int first_row, int first_column) {
 #pragma unroll
   for (int part = 0; part < kParts; ++part) {
     const std::int64_t row = first_row + 64 * part + FragmentRows<true>::first();
-    const int lane_row = static_cast<int>(threadIdx.x) % 32 / 4;
 #pragma unroll
     for (int j = 0; j < kAccumulators / 4; ++j)
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const std::int64_t column =
             first_column + 8 * j + static_cast<int>(threadIdx.x) % 4 * 2 + i;
-        Output* to = static_cast<Output*>(c) + column * m + row;
-        Accumulator x = acc[part][4 * j + i], y = acc[part][4 * j + 2 + i];
-        if (m % 2 == 0) {
-          if (row < m && column < n) *reinterpret_cast<float2*>(to) = make_float2(x, y);
-        } else {
-          spread_pairs(x, y);
-          if (row - lane_row < m && column < n) to[-lane_row] = x;
-          if (row - lane_row + 8 < m && column < n) to[8 - lane_row] = y;
-        }
+        if (row < m && column < n)
+          *reinterpret_cast<float2*>(static_cast<float*>(c) + column * m + row) =
+              make_float2(acc[part][4 * j + i], acc[part][4 * j + 2 + i]);
       }
   }
 }
 
-// A barrier of one consumer warpgroup.
-__device__ inline void sync_consumer(int consumer) {
-  asm volatile("bar.sync %0, 128;" ::"r"(consumer + 1) : "memory");
+// The same with an odd number: a consumer stages 32 rows of C, 64 elements of each, and a warp
+// stores a row at a time, in lines of 32 elements that begin at sectors of 32 bytes. `staging` has
+// kOddBytes for each consumer.
+template <int kParts, int kAccumulators>
+__device__ void store_transposed_odd(const float (&acc)[kParts][kAccumulators], void* c,
+                                     std::int64_t m, std::int64_t n, int first_row,
+                                     int first_column, std::uint32_t staging, int consumer) {
+  int thread;  // opaque, as above
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread), "+l"(m), "+l"(c));
+  const int lane = thread % 32, warp = thread % 128 / 32;
+  staging += consumer * kOddBytes;
+  const std::uint32_t own = staging + 4 * (lane % 4 * 2 * kOddPitch + warp * 16 + lane / 4 * 2);
+#pragma unroll
+  for (int part = 0; part < kParts; ++part)
+#pragma unroll
+    for (int begin = 0; begin < 2 * kAccumulators; begin += kOddRows) {
+      sync_consumer(consumer);
+#pragma unroll
+      for (int j = 0; j < kOddRows / 8; ++j)
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(own + 4 * (8 * j + i) * kOddPitch),
+                       "f"(acc[part][begin / 2 + 4 * j + i]),
+                       "f"(acc[part][begin / 2 + 4 * j + 2 + i])
+                       : "memory");
+      sync_consumer(consumer);
+      constexpr int kOfWarp = kOddRows / 4;  // rows
+      const int inside = static_cast<int>(min(m - first_row - 64 * part, std::int64_t{64}));
+      const int first = warp * kOfWarp;
+      const int rows = min(static_cast<int>(n) - first_column - begin - first, kOfWarp);
+      float* to =
+          static_cast<float*>(c) + (first_column + begin + first) * m + first_row + 64 * part;
+#pragma unroll 2
+      for (int i = 0; i < rows; ++i, to += m) {
+        const int at = lane - static_cast<int>(reinterpret_cast<std::uintptr_t>(to) / 4 % 8);
+        float line[3];
+#pragma unroll
+        for (int j = 0; j < 3; ++j)
+          asm volatile("ld.shared.f32 %0, [%1];"
+                       : "=f"(line[j])
+                       : "r"(staging + 4 * ((first + i) * kOddPitch +
+                                            (j == 0 ? max(at, 0) : min(at + 32 * j, 63))))
+                       : "memory");
+#pragma unroll
+        for (int j = 0; j < 3; ++j)
+          if (at + 32 * j >= 0 && at + 32 * j < inside) to[at + 32 * j] = line[j];
+      }
+    }
 }
 
 // Stores 16 rows and 16 columns of a fragment, eight accumulators, as four matrices of 8 x 8

@@ -127,9 +127,10 @@ struct Plan {
 constexpr double kOfDram = 0.85, kWritesOfDram = 0.93, kLinesOfL2 = 1.5;
 // Bytes per second of whole lines that one SM loads.
 constexpr double kSmLines = 90e9;
-// Bytes per second of C that an SM stores other than by TMA: elements of 32 bits that fill 64 bytes
-// of a row, aligned to 16 bytes, or less, of C or of C^T.
-constexpr double kStoreHalfLines = 40e9, kStoreRagged = 11.5e9, kStoreRaggedTransposed = 15e9;
+// Bytes per second of C that an SM stores other than by TMA, in elements of 32 bits: rows aligned
+// to 16 bytes or not, of C and of C^T.
+constexpr double kStoreAligned = 40e9, kStoreUnaligned = 11.5e9, kStoreAlignedTransposed = 50e9,
+                 kStoreUnalignedTransposed = 24e9;
 // The same of rows of 16-bit elements that are not aligned, with cooperative and with ping-pong
 // consumers: their first and last sectors are stored in part, which costs as much as that many
 // elements.
@@ -158,9 +159,10 @@ inline double store_seconds(const Problem& stored, const Device& device, MainLoo
   const double width = is_transposed(way, stored) ? 64 : shape.staged;  // of C
   const double rows = shape.ping_pong ? kStoreRowsPingPong : kStoreRows;
   const double rate = bytes == 2             ? rows * width / (width + kStoreRowEnds)
-                      : stored.n % 4 == 0    ? kStoreHalfLines
-                      : transposes_c(stored) ? kStoreRaggedTransposed
-                                             : kStoreRagged;
+                      : transposes_c(stored) ? (stored.n % 4 == 0 ? kStoreAlignedTransposed
+                                                                  : kStoreUnalignedTransposed)
+                      : stored.n % 4 == 0    ? kStoreAligned
+                                             : kStoreUnaligned;
   return device.clock_ratio() * (kStoreStart + 1.0 * shape.rows * shape.columns * bytes / rate);
 }
 

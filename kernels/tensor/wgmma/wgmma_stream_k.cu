@@ -34,7 +34,9 @@ struct StreamKTile : WgmmaTile<Operands_, kShape.rows, kShape.columns> {
   // 65,536 registers are 168 for each of 384 threads, 128 for each of 512.
   static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32;
   static constexpr int kConsumerRegisters = kConsumers == 2 ? 232 : 160;
-  static constexpr int kStagingBytes = kStoresByTma ? staging_bytes(kStagedColumns) : 0;
+  static constexpr int kStagingBytes = kStoresByTma              ? staging_bytes(kStagedColumns)
+                                       : Operands_::kTransposesC ? kOddBytes
+                                                                 : 0;
   static constexpr int kReservedBytes = kConsumers * kStagingBytes + kSwizzleAlignment;
   static constexpr int kMostBytes = 232448 - 64 * kShape.stages;  // of a block of 9.0
   static constexpr int kStages =
@@ -108,9 +110,12 @@ __device__ void store_piece(const StreamKAccumulators<Tile>& acc, const StreamKW
     store_transposed_tile<Output>(acc.values, work, row, column, staging, acc.consumer);
   else if constexpr (Tile::kStoresByTma)
     store_tile<Output, Tile::kStagedColumns>(acc.values, work, row, column, staging, acc.consumer);
-  else if constexpr (Tile::Operands::kTransposesC)
-    store_transposed<Output>(acc.values, work.c, work.m, work.n, row, column);
-  else
+  else if constexpr (Tile::Operands::kTransposesC) {
+    if (work.m % 2 == 0)
+      store_transposed(acc.values, work.c, work.m, work.n, row, column);
+    else
+      store_transposed_odd(acc.values, work.c, work.m, work.n, row, column, staging, acc.consumer);
+  } else
     store_by_threads<Output, Tile::kThroughRegisters>(acc.values, work.c, work.m, work.n, row,
                                                       column);
 }

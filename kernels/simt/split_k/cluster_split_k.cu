@@ -86,12 +86,13 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 // another block.
 constexpr double kAddSeconds = 3e-6, kNextSeconds = 3.5e-6;
 
-// Clusters of this size that run at once. Two blocks of one may share an SM; fewer of such clusters
+// Clusters of this size that run at once. Two blocks of one may share an SM; then fewer clusters
 // run at once than the runtime says (NOTES.md).
 template <typename Tile>
 double clusters_at_once(int size, const Device& device) {
-  return std::max(1.0 * Tile::kBlocks * device.clusters(size),
-                  0.95 * device.clusters((size + Tile::kBlocks - 1) / Tile::kBlocks));
+  constexpr double kOfThese = Tile::kBlocks > 1 ? 0.96 : 1;
+  return kOfThese * std::max(Tile::kBlocks * device.clusters(size),
+                             device.clusters((size + Tile::kBlocks - 1) / Tile::kBlocks));
 }
 
 template <typename Tile>

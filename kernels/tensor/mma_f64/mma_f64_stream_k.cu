@@ -57,7 +57,7 @@ constexpr Choice kChoices[] = {
     {128, 128, 32, 32, 64, 3, 1, 0.47e12, 0.47e12, true},
     {128, 64, 32, 32, 32, 4, 1, 0.45e12, 0.45e12, true},
 };
-constexpr std::size_t kSmallest = 9;
+constexpr std::size_t kSmallest = 9;  // needs the least shared memory
 
 struct F64Work {
   F64Problem problem;

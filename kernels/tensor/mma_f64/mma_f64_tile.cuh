@@ -407,8 +407,8 @@ __device__ void copy_apart(Tile& tile, Ring<Tile::Shape::kStageBytes> ring) {
 }
 
 // The main loop if another warpgroup copies. A warp waits for copies only, not for other warps. It
-// loads fragments of the next 16 columns of B after the first MMA of these: ahead of it, they would
-// overwrite registers that the MMA before may not have read yet.
+// loads fragments of the next 16 columns of B after the first MMA with the current ones: before it,
+// they would overwrite registers that the last MMA may not have read yet.
 template <typename Tile>
 class F64ApartPipeline {
  public:

@@ -182,7 +182,7 @@ TEST(Estimate, FollowsTheRateOfDramWhereThatIsTheBottleneck) {
   EXPECT_NEAR(slower("SplitK", {1, 28672, 8192, Precision::f32}), ratio, 0.04);
   EXPECT_NEAR(slower("MmaF64StreamK", {8, 28672, 8192, Precision::f64}), ratio, 0.1);
   EXPECT_GT(slower("StreamK", {512, 512, 8192, Precision::f32}), 1) << "packing";
-  EXPECT_NEAR(slower("StreamK", {4096, 4096, 4096, Precision::f32, Layout::tn}), 1, 0.001);
+  EXPECT_NEAR(slower("StreamK", {4096, 4096, 4096, Precision::f32, Layout::tn}), 1, 0.002);
   EXPECT_NEAR(slower("StreamK", {2160, 8256, 16, Precision::f32}), 1.2, 0.1) << "stores";
   EXPECT_NEAR(slower("WgmmaStreamK", {4096, 4096, 4096, Precision::bf16}), 1, 0.01);
 }
@@ -246,7 +246,7 @@ TEST(Best, PicksTheKernelWithTheShortestPrediction) {
   picks("StreamK", {3072, 3072, 3072, Precision::f32, Layout::tt});
   picks("SplitK", {16, 4096, 4096, Precision::f32});
   picks("Gemv", {512, 8, 500000, Precision::f32});
-  picks("AsyncCopy", {272, 6160, 128, Precision::f32});
+  picks("AsyncCopy/BM:32/BN:128/BK:16/WM:32/WN:64/stages:3", {272, 6160, 128, Precision::f32});
   picks("AsyncCopy/BM:64/BN:64/BK:16/WM:32/WN:64/stages:4", {3024, 288, 64, Precision::f32});
   picks("SplitK", {704, 768, 1024, Precision::f32});
   picks("WgmmaStreamK", {4096, 4096, 4096, Precision::bf16});

@@ -124,6 +124,9 @@ def test_the_table_has_entries() -> None:
         *("simt/asynchronous/warp_specialized", "simt/split_k/stream_k"),
     }
     assert all(one.multiply_adds and not one.local for one in TABLE.values())
-    assert not any(one.narrow_loads for one in TABLE.values())
+    # SplitK loads a K-major Y 8 bytes at a time where its accumulators leave few registers.
+    assert not any(
+        one.narrow_loads for key, one in TABLE.items() if not key[1].startswith("split_k<")
+    )
     assert all(one.ports >= 1 for one in TABLE.values())
     assert all(one.instructions * BYTES <= CACHE for one in TABLE.values())

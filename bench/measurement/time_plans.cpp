@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <span>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -25,34 +25,55 @@ constexpr const char* kUsage =
     "kernel with a time model it prints: shape, precision, layout, kernel, plan, predicted time\n"
     "(0 if there is none) and measured time, in microseconds, and the SM clock in MHz (0 if it\n"
     "is unknown). Plans that are predicted to take over LIMIT times (3) as long as the best of\n"
-    "their kernel are left out. Each of four samples takes SECONDS (0.001); with 0.02 a GPU\n"
-    "works at its power limit. Results are not verified. Needs a GPU.\n";
+    "their kernel are left out. Plans of a problem are timed in turn, in four samples of\n"
+    "SECONDS (0.001) each; with 0.02 a GPU works at its power limit. Results are not verified.\n"
+    "Needs a GPU.\n";
 
-// The median of a few batches of launches, which rotate through the operand sets, per launch.
-BatchTime measured(Backend& backend, std::span<const Launch> launches, double sample_seconds) {
-  TimingPlan plan;
-  plan.sample_seconds = sample_seconds;
-  const BatchPlan batch = try_out(backend, plan, launches);
-  const auto timed = backend.batch(launches, batch.size, batch.graph);
+// A plan of a kernel, ready to be timed.
+struct Plan {
+  std::string kernel;
+  std::size_t index;
+  double predicted;
+  std::vector<Launch> launches;
+  std::size_t batch_size = 0;
+  std::unique_ptr<Batch> batch;
   std::vector<BatchTime> times;
-  for (int i = 0; i < 4; ++i) times.push_back(timed->time());
-  std::ranges::sort(times.begin() + 1, times.end(), {}, &BatchTime::seconds);  // [0] warms up
-  return {times[2].seconds / static_cast<double>(batch.size), times[2].sm_hz};
+};
+
+// Times the plans of a problem in turn, so that all of them meet the same temperatures and clocks,
+// and prints medians. Launches rotate through the operand sets.
+void time_in_turn(const Problem& p, std::vector<Plan>& plans) {
+  constexpr int kRounds = 5;
+  for (int round = 0; round < kRounds; ++round)
+    for (Plan& plan : plans)
+      if (const BatchTime time = plan.batch->time(); round > 0) plan.times.push_back(time);
+  for (Plan& plan : plans) {
+    std::ranges::sort(plan.times, {}, &BatchTime::seconds);
+    const BatchTime& time = plan.times[plan.times.size() / 2];
+    std::printf("%s %s %s %s %zu %.3f %.3f %.0f\n", name_of(Shape{p.m, p.n, p.k}).c_str(),
+                std::string(traits_of(p.precision).name).c_str(),
+                std::string(name_of(p.layout)).c_str(), plan.kernel.c_str(), plan.index,
+                plan.predicted * 1e6, time.seconds / static_cast<double>(plan.batch_size) * 1e6,
+                time.sm_hz.value_or(0) / 1e6);
+  }
+  std::fflush(stdout);
+  plans.clear();
 }
 
 void time_plans(Backend& backend, const Problem& p, double limit, double sample_seconds) {
   const ProblemData data(backend, p, Fill::uniform, 1, ProblemData::set_count(p, backend.device()),
                          Reference::rows);
-  const auto show = [&](const RegisteredKernel& kernel, std::size_t plan, double predicted,
-                        const auto& prepare) {
-    std::vector<Launch> launches;
-    for (const Operands& set : data.sets()) launches.push_back(prepare(set));
-    const BatchTime time = measured(backend, launches, sample_seconds);
-    std::printf("%s %s %s %s %zu %.3f %.3f %.0f\n", name_of(Shape{p.m, p.n, p.k}).c_str(),
-                std::string(traits_of(p.precision).name).c_str(),
-                std::string(name_of(p.layout)).c_str(), kernel.label().c_str(), plan,
-                predicted * 1e6, time.seconds * 1e6, time.sm_hz.value_or(0) / 1e6);
-    std::fflush(stdout);
+  TimingPlan timing;
+  timing.sample_seconds = sample_seconds;
+  std::vector<Plan> plans;
+  const auto make = [&](const RegisteredKernel& kernel, std::size_t index,
+                        const Candidate& candidate) {
+    Plan plan{kernel.label(), index, candidate.seconds, {}};
+    for (const Operands& set : data.sets()) plan.launches.push_back(candidate.prepare(set));
+    const BatchPlan batch = try_out(backend, timing, plan.launches);
+    plan.batch_size = batch.size;
+    plan.batch = backend.batch(plan.launches, batch.size, batch.graph);
+    plans.push_back(std::move(plan));
   };
   const auto has = [](const auto& list, auto value) { return std::ranges::count(list, value) > 0; };
   for (const RegisteredKernel& kernel : registry()) {
@@ -62,17 +83,27 @@ void time_plans(Backend& backend, const Problem& p, double limit, double sample_
         !has(kernel.layouts, p.layout) ||
         (kernel.unsupported && kernel.unsupported(p, backend.device())))
       continue;
-    std::vector<Candidate> plans;
+    std::vector<Candidate> candidates;
     if (kernel.candidates)
-      plans = kernel.candidates(p, backend.device());
+      candidates = kernel.candidates(p, backend.device());
     else
-      plans.push_back({ours ? kernel.estimate(p, backend.device()) : 0, {}, [&](const Operands& o) {
-                         return kernel.prepare(p, backend.device(), o);
-                       }});
-    const double least = std::ranges::min(plans, {}, &Candidate::seconds).seconds;
-    for (std::size_t i = 0; i < plans.size(); ++i)
-      if (plans[i].seconds <= limit * least) show(kernel, i, plans[i].seconds, plans[i].prepare);
+      candidates.push_back(
+          {ours ? kernel.estimate(p, backend.device()) : 0, {}, [&](const Operands& o) {
+             return kernel.prepare(p, backend.device(), o);
+           }});
+    const double least = std::ranges::min(candidates, {}, &Candidate::seconds).seconds;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (candidates[i].seconds > limit * least) continue;
+      try {
+        make(kernel, i, candidates[i]);
+      } catch (const std::exception&) {  // no memory for so many workspaces
+        if (plans.empty()) throw;
+        time_in_turn(p, plans);
+        make(kernel, i, candidates[i]);
+      }
+    }
   }
+  time_in_turn(p, plans);
 }
 
 int run(const std::vector<std::string>& arguments) {

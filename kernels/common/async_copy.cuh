@@ -22,26 +22,17 @@ __device__ void copy_async_bytes([[maybe_unused]] unsigned to, [[maybe_unused]] 
 #endif
 }
 
-// Copies kWidth elements: 4, aligned to 16 bytes, or 1. Writes zeros if they are outside the
+// Copies kWidth elements: 4, 2 or 1, aligned to as many. Writes zeros if they are outside the
 // matrix.
 template <int kWidth>
 __device__ void copy_async(float* to, const float* from, bool inside) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  if constexpr (kWidth == 4)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
-                 "r"(inside ? 16 : 0)
-                 : "memory");
-  else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from),
-                 "r"(inside ? 4 : 0)
-                 : "memory");
+  copy_async_bytes<4 * kWidth>(static_cast<unsigned>(__cvta_generic_to_shared(to)), from, inside);
 #else
-  if constexpr (kWidth == 4)
-    *reinterpret_cast<float4*>(to) =
-        inside ? *reinterpret_cast<const float4*>(from) : make_float4(0, 0, 0, 0);
-  else
-    *to = inside ? *from : 0;
+  struct alignas(4 * kWidth) Elements {
+    float values[kWidth];
+  };
+  *reinterpret_cast<Elements*>(to) = inside ? *reinterpret_cast<const Elements*>(from) : Elements{};
 #endif
 }
 

@@ -53,7 +53,7 @@ Kernel point() {
           [](const Problem& p, const Device& device) {
             return wave_estimate(p, device,
                                  {Aligned::kBM, Aligned::kBN, Aligned::kBlocks,
-                                  Aligned::kThreads / 32, 390e9, 325e9},
+                                  Aligned::kThreads / 32, 386e9, 329e9},
                                  p.n % 4 == 0);
           },
       .prepare =

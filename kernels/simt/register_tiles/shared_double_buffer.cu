@@ -58,9 +58,7 @@ const Registration registration{{
     .traffic = Tiling::traffic,
     .estimate =
         [](const Problem& p, const Device& device) {
-          // Elements of a row that is not aligned are stored singly.
-          return wave_estimate(p, device, {64, 128, 3, 4, 344e9, 290e9}, rows_of_16_bytes(p),
-                               p.n % 4 == 0 ? 2 : 3);
+          return wave_estimate(p, device, {64, 128, 3, 4, 344e9, 290e9}, rows_of_16_bytes(p));
         },
     .prepare =
         prepare_tiles(shared_double_buffer<true>, shared_double_buffer<false>, Tiling::kThreads),

@@ -28,7 +28,9 @@ struct GemvTile {
   static constexpr int kBlocks = kBlocks_;
   static constexpr int kWarps = 8, kThreads = 32 * kWarps;
   static constexpr int kBM = kWarps * kRows, kBK = 4 * 32;
-  static constexpr int kYPitch = kBK + 4;
+  using XLines = PaddedLines<kBK, 0>;
+  using YLines = PaddedLines<kBK>;
+  static constexpr int kYPitch = YLines::kPitch;
   static constexpr int kStage = kBM * kBK + kVectors * kYPitch;
   static constexpr int kAccumulators = kRows * kVectors;  // per thread
   static_assert((kAccumulators & (kAccumulators - 1)) == 0,
@@ -67,7 +69,7 @@ __device__ int reduce_over_lanes(float* acc) {
   }
 }
 
-template <typename Tile, int kXWidth, int kYWidth>
+template <typename Tile>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     gemv(SplitProblem p, SplitShares shares) {
   extern __shared__ __align__(16) float shared[];
@@ -87,8 +89,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     int to_copy = piece.steps;
     const int last_depth = static_cast<int>(
         min(p.k - first - (piece.steps - 1) * std::int64_t{kBK}, std::int64_t{kBK}));
-    KTileCopy<kBM, kBK, kBK, Tile::kThreads, kXWidth> x(p.x.from(row0, first));
-    KTileCopy<kVectors, kBK, kYPitch, Tile::kThreads, kYWidth> y(
+    KTileCopy<kBM, kBK, Tile::kThreads, typename Tile::XLines> x(p.x.from(row0, first));
+    KTileCopy<kVectors, kBK, Tile::kThreads, typename Tile::YLines, Lines::either> y(
         p.y.from(first, column0).transposed());
     const auto copy = [&](int stage) {
       float* to = shared + stage * Tile::kStage;
@@ -149,10 +151,7 @@ SplitPoint point(double flop_per_second) {
           Tile::slices_on,
           Tile::kWavefronts,
           [](const SplitProblem& p, const SplitPlan& plan, const Device& device) {
-            constexpr SplitKernels kKernels{gemv<Tile, 4, 4>, gemv<Tile, 4, 1>, gemv<Tile, 1, 4>,
-                                            gemv<Tile, 1, 1>};
-            return split_launch<Tile::kBM, Tile::kVectors>(kKernels.of(p.x, p.y.transposed()),
-                                                           Tile::kThreads,
+            return split_launch<Tile::kBM, Tile::kVectors>(gemv<Tile>, Tile::kThreads,
                                                            Tile::shared_bytes(device), p, plan);
           }};
 }

@@ -2,6 +2,7 @@
 // capability 8.0 on, else through registers.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "kernels/common/async_copy.cuh"
@@ -22,59 +23,97 @@ struct Strided {
   bool in_16_bytes() const { return right == 1 && down % 4 == 0; }
 };
 
-// Copies kLines x kLength elements, kWidth per copy (4 if in_16_bytes, else 1), to rows of kPitch
-// floats in shared memory, by kThreads consecutive threads.
-template <int kLines, int kLength, int kPitch, int kThreads, int kWidth>
+// Where the lines of a K tile are in shared memory. place() is the offset of an element, and next()
+// that of the element `by` lines further, if `by` is a multiple of a power of two above its line.
+template <int kLength, int kPadding = kLength % 8 == 0 ? 4 : 0>
+struct PaddedLines {
+  static constexpr int kPitch = kLength + kPadding;
+  static constexpr int place(int line, int at) { return line * kPitch + at; }
+  static constexpr int next(int place, int by) { return place + by * kPitch; }
+};
+// Pieces of 16 bytes are permuted within a line, so that those at one place in eight successive
+// lines are in different banks.
+template <int kLength>
+struct SwizzledLines {
+  static_assert(kLength == 16 || kLength == 32);
+  static constexpr int kPitch = kLength;
+  static constexpr int swizzle(int line) { return line / (32 / kLength) % (kLength / 4) * 4; }
+  static constexpr int place(int line, int at) { return line * kPitch + (at ^ swizzle(line)); }
+  static constexpr int next(int place, int by) { return (place ^ swizzle(by)) + by * kPitch; }
+};
+
+// How the lines of a K tile are in the matrix: `either` is found out at run time.
+enum class Lines { contiguous, interleaved, either };
+
+// Copies kLines x kLength elements by kThreads consecutive threads. If lines are contiguous and
+// begin at multiples of 16 or 8 bytes it copies so many at a time, else 4.
+template <int kLines, int kLength, int kThreads, typename Places, Lines kFrom = Lines::contiguous>
 class KTileCopy {
  public:
   __device__ explicit KTileCopy(const Strided& from) : from_(from) {
     const int t = threadIdx.x % kThreads;
-    if (kEven && (kWidth == 4 || from.right == 1))
-      from_.first += t / kChunks * from.down + t % kChunks * kWidth;
+    if (is_across()) return;
+    from_.first += with_width([&]<int kWidth>() { return Along<kWidth>::first(t, from.down); });
   }
 
   // Elements beyond `lines` or `length` become zero.
   __device__ void copy(float* to, int lines, int length) const {
     int t = threadIdx.x % kThreads;
     asm volatile("" : "+r"(t));  // keeps the compiler from holding all addresses in registers
-    if (kWidth == 4 || from_.right == 1)
-      copy_along(t, to, lines, length);
-    else
-      copy_across(t, to, lines, length);
+    if constexpr (kFrom != Lines::contiguous)
+      if (is_across()) return copy_across(t, to, lines, length);
+    if constexpr (kFrom != Lines::interleaved)
+      with_width([&]<int kWidth>() { Along<kWidth>::copy(t, to, from_, lines, length); });
   }
   __device__ void advance_right(std::int64_t by) { from_.first += by * from_.right; }
   __device__ void advance_down(std::int64_t by) { from_.first += by * from_.down; }
 
  private:
-  static constexpr int kChunks = kLength / kWidth;  // per line
-  static constexpr int kLinesAtOnce = kThreads > kChunks ? kThreads / kChunks : 1;
-  static constexpr int kParts = kChunks > kThreads ? kChunks / kThreads : 1;
-  static constexpr bool kEven = kThreads % kChunks == 0 || kChunks % kThreads == 0;
+  __device__ bool is_across() const {
+    return kFrom == Lines::interleaved || (kFrom == Lines::either && from_.right != 1);
+  }
+  // Calls f with the elements per copy.
+  template <typename F>
+  __device__ auto with_width(F f) const {
+    if constexpr (kLength % 4 == 0) {
+      if (from_.down % 4 == 0) return f.template operator()<4>();
+      if (from_.down % 2 == 0) return f.template operator()<2>();
+    }
+    return f.template operator()<1>();
+  }
 
   // Lines are contiguous: consecutive threads copy consecutive elements of a line.
-  __device__ void copy_along(int t, float* to, int lines, int length) const {
-    if constexpr (!kEven) {
-      for (int i = t; i < kLines * kChunks; i += kThreads) {
-        const int line = i / kChunks, at = i % kChunks * kWidth;
-        copy_async<kWidth>(to + line * kPitch + at, from_.first + line * from_.down + at,
-                           line < lines && at < length);
-      }
-      return;
+  template <int kWidth>
+  struct Along {
+    // Of a line; some threads have none if that is no power of two.
+    static constexpr int kChunks = std::bit_ceil(unsigned{kLength / kWidth});
+    static constexpr int kLinesAtOnce = kThreads > kChunks ? kThreads / kChunks : 1;
+    static constexpr int kParts = kChunks > kThreads ? kChunks / kThreads : 1;
+
+    // Where a thread's first element is.
+    static __device__ std::int64_t first(int t, std::int64_t down) {
+      return t / kChunks * down + t % kChunks * kWidth;
     }
-    const int line = t / kChunks, at = t % kChunks * kWidth;
-    const float* source = from_.first;
-    to += line * kPitch + at;
-#pragma unroll(kWidth == 4 ? 8 : 4)
-    for (int i = 0; i < kLines; i += kLinesAtOnce) {
-      if (kLines % kLinesAtOnce == 0 || line + i < kLines)
+    static __device__ void copy(int t, float* to, const Strided& from, int lines, int length) {
+      const int line = t / kChunks, at = t % kChunks * kWidth, place = Places::place(line, at);
+      const int lines_left = at < length ? lines - line : 0, left = length - at;
+      const auto is_there = [&](int i, int right) {
+        return (kLines % kLinesAtOnce == 0 || line + i < kLines) &&
+               (kChunks * kWidth == kLength || at + right < kLength);
+      };
+      const float* source = from.first;
+#pragma unroll(kWidth == 1 ? 4 : 8)
+      for (int i = 0; i < kLines; i += kLinesAtOnce) {
 #pragma unroll
-        for (int part = 0; part < kParts; ++part)
-          copy_async<kWidth>(to + i * kPitch + part * kThreads * kWidth,
-                             source + part * kThreads * kWidth,
-                             line + i < lines && at + part * kThreads * kWidth < length);
-      source += kLinesAtOnce * from_.down;
+        for (int right = 0; right < kParts * kThreads * kWidth; right += kThreads * kWidth)
+          if (is_there(i, right))
+            copy_async<kWidth>(to + Places::next(place, i) + right, source + right,
+                               i < lines_left && (kParts == 1 || right < left));
+        source += kLinesAtOnce * from.down;
+      }
     }
-  }
+  };
+
   // Lines are interleaved in memory: a warp copies 16 of them, contiguous, from each of 2
   // positions. With a pitch of an odd multiple of 4 these are in 16 banks. (8 lines from 4
   // positions would be in 32 banks, but touch twice as many cache lines, and are slower.)
@@ -82,15 +121,16 @@ class KTileCopy {
     constexpr int kShort = kThreads > 16 * kLength ? kThreads / kLength : 16;
     constexpr int kAcross = kLines < kShort ? kLines : kShort, kPositions = kThreads / kAcross;
     static_assert(kLines % kAcross == 0 && kThreads % kAcross == 0);
-    const int line = t % kAcross, at = t / kAcross;
+    const int line = t % kAcross, at = t / kAcross, place = Places::place(line, at);
+    const int left = line < lines ? length - at : 0, lines_left = lines - line;
     const float* source = from_.first + line + at * from_.right;
-    to += line * kPitch + at;
 #pragma unroll
     for (int i = 0; i < kLength; i += kPositions) {
       if (kLength % kPositions == 0 || at + i < kLength)
 #pragma unroll
         for (int j = 0; j < kLines; j += kAcross)
-          copy_async<kWidth>(to + j * kPitch + i, source + j, line + j < lines && at + i < length);
+          copy_async<1>(to + Places::next(place, j) + i, source + j,
+                        i < left && (kLines == kAcross || j < lines_left));
       source += kPositions * from_.right;
     }
   }

@@ -6,9 +6,13 @@
 // reduces them.
 //
 // X and Y are A and B, or B^T and A^T if C^T is computed. Tiles have 1 to 64 rows of X. In shared
-// memory a row of a K tile holds one step along k for all rows of X or columns of Y (MN-major), so
-// that FMAs have few conflicts of register banks (NOTES.md). An operand is copied 16 bytes at a
-// time if it is MN-major and its rows begin at multiples of 16 bytes, else 4 bytes at a time.
+// memory an operand keeps its order: a line of a K tile holds one step along k for all rows of X or
+// columns of Y (MN-major), or all steps for one of them (K-major). An operand is copied 16 bytes at
+// a time if its lines begin at multiples of 16 bytes, else 4 bytes at a time.
+//
+// A vector load of a K-major operand holds several steps of one row, so that all its operands of a
+// step are in registers of one parity. FMAs go through the tile such that such an operand stays in
+// the operand cache, and the other one changes (NOTES.md).
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -39,8 +43,12 @@ struct SplitKTile {
   static constexpr int kWarps = kBM / kWM * (kBN / kWN);
   static constexpr int kThreads = 32 * kWarps;  // per slice
   static constexpr int kVector = std::min(4, kRows);
-  static constexpr int kXPitch = kBM > 4 ? kBM + 4 : kBM, kYPitch = kBN + 4;
-  static constexpr int kStage = kBK * (kXPitch + kYPitch);
+  static constexpr int kSumPitch = kBN + 4;
+  // Whether Y stays K-major; where not, FMAs with conflicts of register banks cost more than
+  // copies.
+  static constexpr bool kKeepsY = kBM <= 40;
+  // Steps along k in a vector load of a K-major operand.
+  static constexpr int kChunk = kRows * kColumns < 64 ? 4 : 2;
   static constexpr int kBarriers = 16;  // of a block; one is for the whole block
 
   static_assert(kBM % kWM == 0 && kBN % kWN == 0, "warp tiles must divide the tile");
@@ -50,11 +58,7 @@ struct SplitKTile {
   static_assert(kVector == 1 || kVector == 4);
   static_assert(kWarps == 1 || kSlices < kBarriers);
 
-  static constexpr int down(int lane) {
-    return kDeep > 1 ? 0 : kVector * PairedLanes<kAcross>::down(lane);
-  }
-  // The row of a lane's accumulators, from its first.
-  static constexpr int row(int i) { return i / kVector * kVector * kDown + i % kVector; }
+  static constexpr int down(int lane) { return kDeep > 1 ? 0 : PairedLanes<kAcross>::down(lane); }
   static constexpr int across(int lane) {
     return kDeep > 1 ? lane % kAcross : PairedLanes<kAcross>::across(lane);
   }
@@ -62,33 +66,112 @@ struct SplitKTile {
   static __device__ int first_row() { return threadIdx.x % kThreads / 32 / (kBN / kWN) * kWM; }
   static __device__ int first_column() { return threadIdx.x % kThreads / 32 % (kBN / kWN) * kWN; }
 
+  // Padding of MN-major lines makes a K tile larger.
+  static constexpr int kStage = kBK * (PaddedLines<kBM>::kPitch + PaddedLines<kBN>::kPitch);
   static constexpr int slice_bytes(int stages) {
-    return 4 * std::max(stages * kStage, kBM * kYPitch * kDeep);
+    return 4 * std::max(stages * kStage, kBM * kSumPitch * kDeep);
   }
   // As many slices as fit the shared memory of a block.
   static int slices_on(const Device& device) {
     return std::min(kSlices, (shared_memory_limit(device) - kPieceBytes) /
                                  slice_bytes(stages_on(device, kStages)));
   }
-  // Shared-memory wavefronts per slice and step: the copies, and the vector loads.
-  static constexpr double kWavefronts =
-      (kBM * kBK + kBK * kBN) / 32.0 +
-      kWarps * kBK / kDeep *
-          (kRows / kVector *
-               wavefronts(
-                   4, [](int lane) { return down(lane) + deep(lane) * kXPitch; }, kVector) +
-           kColumns / 4 *
-               wavefronts(
-                   4, [](int lane) { return across(lane) * 4 + deep(lane) * kYPitch; }, 4));
 };
 
-template <typename Tile, int kXWidth, int kYWidth>
+// A lane's operands of a step of k, of X (kOfX) or Y: kCount rows or columns, which begin at
+// kLaneStride times the lane's place. Steps of a lane come in chunks, those of the lanes along k in
+// turn.
+template <typename Tile, bool kOfX, bool kAlongK_, bool kTransposes, int kChunk>
+class Fragment {
+ public:
+  static constexpr bool kAlongK = kAlongK_;  // in shared memory
+  // Whether it holds the operands of two steps, or chunks. Registers limit that.
+  static constexpr bool kAhead = !kAlongK || Tile::kRows * Tile::kColumns < 64;
+  static constexpr int kLength = kOfX ? Tile::kBM : Tile::kBN;
+  using Places = std::conditional_t<kAlongK, SwizzledLines<Tile::kBK>, PaddedLines<kLength>>;
+  static constexpr int kFloats = (kAlongK ? kLength : Tile::kBK) * Places::kPitch;  // of a K tile
+  using Copy =
+      KTileCopy<kAlongK ? kLength : Tile::kBK, kAlongK ? Tile::kBK : kLength, Tile::kThreads,
+                Places, kTransposes ? Lines::interleaved : Lines::contiguous>;
+
+  // The row or column of a lane, from that of its warp, and of its operand i from there.
+  static constexpr int first(int lane) {
+    return (kOfX ? Tile::down(lane) : Tile::across(lane)) * (kAlongK ? 1 : kVector);
+  }
+  static constexpr int further(int i) {
+    return kAlongK ? i * kLanes : i / kVector * kVector * kLanes + i % kVector;
+  }
+  // The offset of operand i at a step, from which so many are loaded.
+  static constexpr int place(int first, int lane_deep, int step, int i) {
+    const int k = (step / kChunk * Tile::kDeep + lane_deep) * kChunk + step % kChunk;
+    return kAlongK ? Places::next(Places::place(first, k), further(i))
+                   : Places::place(k, first + further(i));
+  }
+  // Loads those of a step, if it is the first of its chunk.
+  __device__ void load(const float* tile, int first, int lane_deep, int step) {
+    if constexpr (kAlongK) {
+      if (step % kChunk != 0) return;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i)
+        load_vector<kChunk>(values_[step / kChunk % kHeld][i],
+                            tile + place(first, lane_deep, step, i));
+    } else {
+#pragma unroll
+      for (int i = 0; i < kCount; i += kVector)
+        load_vector<kVector>(values_[step % kHeld][0] + i, tile + place(first, lane_deep, step, i));
+    }
+  }
+  __device__ float at(int step, int i) const {
+    return kAlongK ? values_[step / kChunk % kHeld][i][step % kChunk] : values_[step % kHeld][0][i];
+  }
+  // Shared-memory wavefronts of a warp's loads for a step.
+  static constexpr double wavefronts_of_step() {
+    const auto from = [](int lane) { return place(first(lane), Tile::deep(lane), 0, 0); };
+    return kAlongK ? kCount * wavefronts(4, from, kChunk) / static_cast<double>(kChunk)
+                   : kCount / kVector * wavefronts(4, from, kVector);
+  }
+
+ private:
+  static constexpr int kCount = kOfX ? Tile::kRows : Tile::kColumns;
+  static constexpr int kVector = kOfX ? Tile::kVector : 4;
+  static constexpr int kLanes = kOfX ? Tile::kDown : Tile::kAcross;
+
+  template <int kFloatsAtOnce>
+  static __device__ void load_vector(float* to, const float* from) {
+    using Vector = std::conditional_t<kFloatsAtOnce == 4, float4,
+                                      std::conditional_t<kFloatsAtOnce == 2, float2, float>>;
+    *reinterpret_cast<Vector*>(to) = *reinterpret_cast<const Vector*>(from);
+  }
+
+  static constexpr int kHeld = kAhead ? 2 : 1;
+  float values_[kHeld][kAlongK ? kCount : 1][kAlongK ? kChunk : kCount];
+};
+
+// Those of both operands: whether each is K-major.
+template <typename Tile, bool kXAlongK, bool kYAlongK>
+struct Fragments {
+  static constexpr bool kKeepsY = kYAlongK && Tile::kKeepsY;
+  static constexpr int kChunk = kKeepsY ? Tile::kChunk : 1;
+  using X = Fragment<Tile, true, false, kXAlongK, kChunk>;
+  using Y = Fragment<Tile, false, kKeepsY, kYAlongK && !kKeepsY, kChunk>;
+  static_assert(X::kFloats + Y::kFloats <= Tile::kStage);
+  // Of a slice's K tile: the copies, and the loads.
+  static constexpr double wavefronts() {
+    return Tile::kBK * (Tile::kBM + Tile::kBN) / 32.0 +
+           Tile::kWarps * Tile::kBK / Tile::kDeep *
+               (X::wavefronts_of_step() + Y::wavefronts_of_step());
+  }
+};
+
+template <typename Tile, bool kXAlongK, bool kYAlongK>
 __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
     split_k(SplitProblem p, SplitShares shares) {
   extern __shared__ __align__(16) float shared[];
   constexpr int kBM = Tile::kBM, kBN = Tile::kBN, kBK = Tile::kBK, kThreads = Tile::kThreads;
-  constexpr int kXPitch = Tile::kXPitch, kYPitch = Tile::kYPitch;
-  constexpr int kRows = Tile::kRows, kColumns = Tile::kColumns;
+  constexpr int kRows = Tile::kRows, kColumns = Tile::kColumns, kSumPitch = Tile::kSumPitch;
+  using Operands = Fragments<Tile, kXAlongK, kYAlongK>;
+  using X = typename Operands::X;
+  using Y = typename Operands::Y;
   using Ring = CopyRing<Tile::kStages>;
   const int slices = blockDim.x / kThreads, slice = threadIdx.x / kThreads;
   const auto synchronize = [&]() {
@@ -98,9 +181,9 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
       asm volatile("bar.sync %0, %1;" ::"r"(slice + 1), "n"(kThreads) : "memory");
   };
   float* const ring = shared + slice * Ring::kDepth * Tile::kStage;
-  const int lane = threadIdx.x % 32;
-  const int row = Tile::first_row() + Tile::down(lane);
-  const int column = Tile::first_column() + 4 * Tile::across(lane);
+  const int lane = threadIdx.x % 32, deep = Tile::deep(lane);
+  const int row = Tile::first_row() + X::first(lane);
+  const int column = Tile::first_column() + Y::first(lane);
 
   shares.begin_overlapping();
   shares.for_each_piece([&](const auto& which) {
@@ -119,15 +202,16 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
     int to_copy = steps;
     const int last_depth =
         static_cast<int>(min(left - (steps - 1) * std::int64_t{stride}, std::int64_t{kBK}));
-    KTileCopy<kBK, kBM, kXPitch, kThreads, kXWidth> x(p.x.from(row0, first).transposed());
-    KTileCopy<kBK, kBN, kYPitch, kThreads, kYWidth> y(p.y.from(first, column0));
+    const Strided x_from = p.x.from(row0, first), y_from = p.y.from(first, column0);
+    typename X::Copy x(X::kAlongK ? x_from : x_from.transposed());
+    typename Y::Copy y(Y::kAlongK ? y_from.transposed() : y_from);
     const auto copy = [&](int stage) {
       float* to = ring + stage * Tile::kStage;
       const int depth = --to_copy > 0 ? kBK : last_depth;
-      x.copy(to, depth, rows);
-      y.copy(to + kBK * kXPitch, depth, columns);
-      x.advance_down(stride);
-      y.advance_down(stride);
+      x.copy(to, X::kAlongK ? rows : depth, X::kAlongK ? depth : rows);
+      y.copy(to + X::kFloats, Y::kAlongK ? columns : depth, Y::kAlongK ? depth : columns);
+      X::kAlongK ? x.advance_right(stride) : x.advance_down(stride);
+      Y::kAlongK ? y.advance_right(stride) : y.advance_down(stride);
     };
 #pragma unroll
     for (int stage = 0; stage < Ring::kDepth - 1; ++stage) {
@@ -142,49 +226,68 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
       synchronize();  // the step has arrived, and the previous stage is free
       if (to_copy > 0) copy(Ring::previous(reads));
       commit_copies();
-      const float* xs = ring + reads * Tile::kStage + Tile::deep(lane) * kXPitch + row;
-      const float* ys =
-          ring + reads * Tile::kStage + kBK * kXPitch + Tile::deep(lane) * kYPitch + column;
-      float x_rows[2][kRows], y_row[2][kColumns];
-      const auto load = [&](int k) {
-        using Vector = std::conditional_t<Tile::kVector == 4, float4, float>;
-#pragma unroll
-        for (int i = 0; i < kRows; i += Tile::kVector)
-          *reinterpret_cast<Vector*>(x_rows[k % 2] + i) =
-              *reinterpret_cast<const Vector*>(xs + k * Tile::kDeep * kXPitch + Tile::row(i));
-#pragma unroll
-        for (int j = 0; j < kColumns; j += 4)
-          *reinterpret_cast<float4*>(y_row[k % 2] + j) =
-              *reinterpret_cast<const float4*>(ys + k * Tile::kDeep * kYPitch + Tile::kAcross * j);
+      const float* stage = ring + reads * Tile::kStage;
+      X xs;
+      Y ys;
+      const auto load = [&](int k, bool ahead) {
+        if (ahead == X::kAhead) xs.load(stage, row, deep, k);
+        if (ahead == Y::kAhead) ys.load(stage + X::kFloats, column, deep, k);
       };
-      load(0);
+      load(0, true);
 #pragma unroll
       for (int k = 0; k < kBK / Tile::kDeep; ++k) {
-        if (k + 1 < kBK / Tile::kDeep) load(k + 1);
+        load(k, false);
+        if (k + 1 < kBK / Tile::kDeep) load(k + 1, true);
+        // In serpentine order along the operand that is not K-major: the other one stays.
+        constexpr int kOuter = Y::kAlongK ? kColumns : kRows,
+                      kInner = Y::kAlongK ? kRows : kColumns;
 #pragma unroll
-        for (int i = 0; i < kRows; ++i)
+        for (int outer = 0; outer < kOuter; ++outer)
 #pragma unroll
-          for (int j = 0; j < kColumns; ++j) {
-            const int serpentine = i % 2 == 0 ? j : kColumns - 1 - j;
-            acc[i][serpentine] += x_rows[k % 2][i] * y_row[k % 2][serpentine];
+          for (int inner = 0; inner < kInner; ++inner) {
+            const int serpentine = outer % 2 == 0 ? inner : kInner - 1 - inner;
+            const int i = Y::kAlongK ? serpentine : outer, j = Y::kAlongK ? outer : serpentine;
+            acc[i][j] += xs.at(k, i) * ys.at(k, j);
           }
       }
       reads = Ring::next(reads);
     }
-    __syncthreads();                                 // all slices are done with their rings
-    const auto one = static_cast<float>(gridDim.z);  // 1, unknown to the compiler: see AsyncTile
-    float* found = shared + (slice * Tile::kDeep + Tile::deep(lane)) * kBM * kYPitch;
+    __syncthreads();  // all slices are done with their rings
+    // 1, unknown to the compiler: see AsyncTile.
+    [[maybe_unused]] const auto one = static_cast<float>(gridDim.z);
+    float* found = shared + (slice * Tile::kDeep + deep) * kBM * kSumPitch;
 #pragma unroll
     for (int i = 0; i < kRows; ++i)
 #pragma unroll
-      for (int j = 0; j < kColumns; j += 4)
-        *reinterpret_cast<float4*>(found + (row + Tile::row(i)) * kYPitch + column +
-                                   Tile::kAcross * j) =
-            make_float4(acc[i][j] * one, acc[i][j + 1] * one, acc[i][j + 2] * one,
-                        acc[i][j + 3] * one);
+      for (int j = 0; j < kColumns; j += Y::kAlongK ? 1 : 4) {
+        float* to = found + (row + X::further(i)) * kSumPitch + column + Y::further(j);
+        if constexpr (Y::kAlongK)
+          *to = acc[i][j];
+        else
+          *reinterpret_cast<float4*>(to) = make_float4(acc[i][j] * one, acc[i][j + 1] * one,
+                                                       acc[i][j + 2] * one, acc[i][j + 3] * one);
+      }
     __syncthreads();
-    reduce_slices<kBM, kBN, kYPitch>(p, shares, which(), shared, slices * Tile::kDeep);
+    reduce_slices<kBM, kBN, kSumPitch>(p, shares, which(), shared, slices * Tile::kDeep);
   });
+}
+
+// Seconds that an element takes an SM of an H200 (NOTES.md): copied alone or in pairs, besides a
+// K-major Y that stays so; copied across its lines, of X and Y.
+constexpr double kSingle = 0.041e-9, kPair = 0.02e-9, kKMajorY = 0.034e-9, kAcrossX = 0.015e-9,
+                 kAcrossY = 0.041e-9;
+
+constexpr double copy_seconds(std::int64_t pitch) {
+  return pitch % 4 == 0 ? 0 : pitch % 2 == 0 ? kPair : kSingle;
+}
+
+template <typename Tile>
+double copy_seconds(const SplitProblem& p) {
+  const double of_x = p.x.right == 1 ? kAcrossX : copy_seconds(p.x.right);
+  const double of_y = p.y.down != 1   ? copy_seconds(p.y.down)
+                      : Tile::kKeepsY ? kKMajorY + copy_seconds(p.y.right)
+                                      : kAcrossY;
+  return of_x * Tile::kBM + of_y * Tile::kBN;
 }
 
 template <typename Tile>
@@ -192,40 +295,35 @@ SplitPoint point(double flop_per_second) {
   return {{Tile::kBM, Tile::kBN, Tile::kBK, Tile::kBlocks, flop_per_second,
            Tile::kBM * Tile::kBN * Tile::kDeep},
           Tile::slices_on,
-          Tile::kWavefronts,
+          Fragments<Tile, true, false>::wavefronts(),
           [](const SplitProblem& p, const SplitPlan& plan, const Device& device) {
-            constexpr int kXWidth = std::min(4, Tile::kBM);
-            constexpr SplitKernels kKernels{split_k<Tile, kXWidth, 4>, split_k<Tile, kXWidth, 1>,
-                                            split_k<Tile, 1, 4>, split_k<Tile, 1, 1>};
+            const bool x_along_k = p.x.right == 1, y_along_k = p.y.down == 1;
+            const SplitKernel kernel =
+                x_along_k   ? y_along_k ? split_k<Tile, true, true> : split_k<Tile, true, false>
+                  : y_along_k ? split_k<Tile, false, true>
+                            : split_k<Tile, false, false>;
             const int slices = Tile::slices_on(device);
             return split_launch<Tile::kBM, Tile::kBN>(
-                kKernels.of(p.x.transposed(), p.y), slices * Tile::kThreads,
+                kernel, slices * Tile::kThreads,
                 slices * Tile::slice_bytes(stages_on(device, Tile::kStages)), p, plan);
-          }};
+          },
+          copy_seconds<Tile>};
 }
 
 // FLOP/s of an SM, fitted to measurements on an H200 and an H100 (NOTES.md). The first three are
 // guesses: these tiles are memory-bound.
 const std::array kPoints{
     point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(76e9),
-    point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(250e9),
-    point<SplitKTile<8, 64, 16, 8, 64, 16, 2, 8, 2, 2>>(350e9),
-    point<SplitKTile<16, 64, 16, 16, 64, 16, 1, 8, 2, 2>>(334e9),
-    point<SplitKTile<24, 128, 16, 24, 64, 16, 1, 8, 2, 1>>(348e9),
-    point<SplitKTile<32, 128, 16, 32, 64, 8, 1, 8, 2, 1>>(392e9),
-    point<SplitKTile<40, 128, 16, 40, 64, 16, 1, 6, 3, 1>>(355e9),
-    point<SplitKTile<48, 64, 16, 48, 64, 8, 1, 12, 2, 1>>(401e9),
-    point<SplitKTile<64, 64, 16, 32, 64, 8, 1, 8, 2, 1>>(416e9),
-    point<SplitKTile<64, 128, 16, 32, 64, 8, 1, 4, 3, 1>>(407e9),
+    point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(77e9),
+    point<SplitKTile<8, 64, 16, 8, 64, 16, 2, 8, 2, 2>>(470e9),
+    point<SplitKTile<16, 64, 16, 16, 64, 16, 1, 8, 2, 2>>(321e9),
+    point<SplitKTile<24, 128, 16, 24, 64, 16, 1, 8, 2, 1>>(338e9),
+    point<SplitKTile<32, 128, 16, 32, 64, 8, 1, 8, 2, 1>>(364e9),
+    point<SplitKTile<40, 128, 16, 40, 64, 16, 1, 6, 3, 1>>(334e9),
+    point<SplitKTile<48, 64, 16, 48, 64, 8, 1, 12, 2, 1>>(345e9),
+    point<SplitKTile<64, 64, 16, 32, 64, 8, 1, 8, 2, 1>>(370e9),
+    point<SplitKTile<64, 128, 16, 32, 64, 8, 1, 4, 3, 1>>(375e9),
 };
-
-// Seconds that an element takes an SM of an H200 if it is copied alone: along the rows of the
-// matrix, or across them.
-constexpr double kAlongSeconds = 0.039e-9, kAcrossSeconds = 0.071e-9;
-
-double copy_seconds(const Strided& from) {
-  return from.in_16_bytes() ? 0 : from.right == 1 ? kAlongSeconds : kAcrossSeconds;
-}
 
 constexpr std::int64_t kLargest = 2048;  // of the smaller of m and n
 
@@ -238,11 +336,7 @@ std::optional<std::string> unsupported(const Problem& p, const Device&) {
 
 std::vector<Candidate> candidates(const Problem& p, const Device& device) {
   std::vector<Candidate> all;
-  for (const bool swapped : {false, true}) {
-    const SplitProblem q = split_problem(p, {}, swapped);
-    add_candidates(all, kPoints, p, swapped, device, copy_seconds(q.x.transposed()),
-                   copy_seconds(q.y));
-  }
+  for (const bool swapped : {false, true}) add_candidates(all, kPoints, p, swapped, device);
   return all;
 }
 

@@ -42,9 +42,9 @@ struct SplitPlan {
 // Fitted to measurements on an H200 and an H100 (NOTES.md): shares of the read rates of DRAM and
 // L2; a launch with a block's first tile; another tile; an accumulator of a tile's end; the launch
 // that reduces partial sums.
-inline constexpr double kOfDram = 0.87, kOfL2 = 0.6;
-inline constexpr double kLaunchSeconds = 3.8e-6, kNextTileSeconds = 0.7e-6, kSumSeconds = 81e-12,
-                        kAddSeconds = 2.1e-6;
+inline constexpr double kOfDram = 0.832, kOfL2 = 0.522;
+inline constexpr double kLaunchSeconds = 4e-6, kNextTileSeconds = 0.97e-6, kSumSeconds = 70e-12,
+                        kAddSeconds = 2.15e-6;
 inline constexpr double kSmsThatSaturateDram = 0.8;  // as a fraction
 
 inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, const SplitTile& tile,

@@ -181,17 +181,6 @@ __global__ void __launch_bounds__(kReduceThreads)
 
 using SplitKernel = void (*)(SplitProblem, SplitShares);
 
-// A kernel for each copy width of X and Y: 4 floats or 1.
-struct SplitKernels {
-  SplitKernel both, x_only, y_only, none;
-
-  // x and y: with rows in the order in which the kernel copies them.
-  SplitKernel of(const Strided& x, const Strided& y) const {
-    if (x.in_16_bytes()) return y.in_16_bytes() ? both : x_only;
-    return y.in_16_bytes() ? y_only : none;
-  }
-};
-
 // Throws std::runtime_error if allocation fails, std::length_error if there are more tiles than a
 // grid can have blocks.
 template <int kRows, int kColumns>
@@ -220,6 +209,8 @@ struct SplitPoint {
   int (*slices_on)(const Device&);  // of a block; 0: the device cannot run it
   double wavefronts;                // in shared memory, per slice and step
   Launch (*launch)(const SplitProblem&, const SplitPlan&, const Device&);
+  // Seconds by which a step along k takes an SM of an H200 longer than with the fastest copies.
+  double (*copy_seconds)(const SplitProblem&) = [](const SplitProblem&) { return 0.0; };
 };
 
 inline Traffic split_traffic(const Problem& p, const SplitPoint& point, bool swapped,
@@ -235,21 +226,18 @@ inline Traffic split_traffic(const Problem& p, const SplitPoint& point, bool swa
       .shared = 128.0 * point.wavefronts * plan.tiles * steps};
 }
 
-// Adds those of the points that run on the device. x_copy and y_copy are the seconds that copying
-// an element of X or Y takes an SM of an H200.
+// Adds those of the points that run on the device.
 inline void add_candidates(std::vector<Candidate>& all, std::span<const SplitPoint> points,
-                           const Problem& p, bool swapped, const Device& device, double x_copy = 0,
-                           double y_copy = 0) {
+                           const Problem& p, bool swapped, const Device& device) {
+  const SplitProblem q = split_problem(p, {}, swapped);
   for (const SplitPoint& point : points) {
     const int slices = point.slices_on(device);
     if (slices == 0) continue;
     SplitTile tile = point.tile;
     tile.step *= slices;
     tile.sums *= slices;
-    const double copies =
-        (x_copy * tile.rows + y_copy * tile.columns) / (2 * tile.rows * tile.columns);
-    tile.flop_per_second = 1 / (1 / tile.flop_per_second + copies);
-    const SplitProblem q = split_problem(p, {}, swapped);
+    tile.flop_per_second =
+        1 / (1 / tile.flop_per_second + point.copy_seconds(q) / (2 * tile.rows * tile.columns));
     const SplitPlan plan = split_plan(q.m, q.n, q.k, tile, device);
     all.push_back(
         {plan.seconds, split_traffic(p, point, swapped, plan), [=, &point](const Operands& o) {

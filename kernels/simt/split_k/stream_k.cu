@@ -106,13 +106,17 @@ constexpr TileCost kOneBlock{
 constexpr TileCost kTwoBlocks{
     .k_tile = 2.55e-6, .finish = 2e-6, .exchange = 4e-6, .further = 1.6e-6, .alone = 0.7};
 
+// The least time of storing C, relative to its bytes at the read rate of DRAM.
+constexpr double kStores = 1.55, kPatchStores = 2.4;
+
 template <typename Tile>
 TileCost cost_of(const Problem& p, const Device& device) {
   TileCost cost = Tile::kBlocks == 1 ? kOneBlock : kTwoBlocks;
   if (p.n % 4 != 0) cost.finish += kPatchesSeconds / Tile::kBlocks;
   cost = cost.on(device);
-  cost.stored_wave = sizeof(float) * Tile::kBM * Tile::kBN * Tile::kBlocks * device.sm_count /
-                     device.dram_bytes_per_second;
+  const double stores = p.n % 4 == 0 ? kStores : kPatchStores;
+  cost.stored_wave = stores * sizeof(float) * Tile::kBM * Tile::kBN * Tile::kBlocks *
+                     device.sm_count / device.dram_bytes_per_second;
   return cost;
 }
 

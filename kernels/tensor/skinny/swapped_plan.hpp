@@ -120,38 +120,37 @@ constexpr int token_tile(int rows, std::int64_t tokens, TokenKind kind, int shar
 inline constexpr int kTokensOfFewTiles = 64;
 
 // Fitted to measurements on an H100 and an H200 (NOTES.md).
-inline constexpr double kSwappedOfDram = 0.95,  // of the rate of DRAM
-    kSwappedOfClock = 0.768,                    // of the tensor cores' rate, at the power limit
-    kSwappedL2 = 109e9,                         // bytes per second from the L2 to an SM
-    kSwappedPairedSm = 88e9,                    // where both SMs of a pair load: they share a path
-    kSwappedLaunch = 2.1e-6,                    // seconds of a launch
-    kSwappedNoOverlap = 1.1e-6,                 // seconds more without lets_next_begin, and the
-    kSwappedTogether = 0.5,                     // share of loads that the L2 does not merge then
-    kSwappedSecondLine = 0.5,                   // cost of a row's second cache line
-    kSwappedAdd = 0.27e-6,                      // seconds for each block along k of a cluster
-    kSwappedShare = 0.5e-6,                     // seconds, if blocks share loads
-    kSwappedStage = 0.17e-6,                    // seconds to fill and release a stage
-    kSwappedNext = 4.3e-6,                      // seconds to begin with an SM's next blocks
-    kSwappedUneven = 0.4,                       // times places / blocks - 1, of the time
-    kSwappedPhase = 1e-6;                       // seconds of each phase after the first
+inline constexpr double kSwappedOfDram = 0.905,  // of the rate of DRAM
+    kSwappedOfClock = 0.8,                       // of the tensor cores' rate, at the power limit
+    kSwappedL2 = 143e9,           // bytes per second from the L2 to an SM, on average of all
+    kSwappedSm = 152e9,           // the most to one SM,
+    kSwappedPairedSm = 83e9,      // and where both SMs of a pair load: they share a path
+    kSwappedLaunch = 2.02e-6,     // seconds of a launch
+    kSwappedNoOverlap = 1.07e-6,  // seconds more without lets_next_begin, and the
+    kSwappedTogether = 0.135,     // share of loads that the L2 does not merge then
+    kSwappedSecondLine = 0.545,   // cost of a row's second cache line
+    kSwappedAdd = 0.25e-6,        // seconds for each block along k of a cluster
+    kSwappedShare = 0.53e-6,      // seconds, if blocks share loads
+    kSwappedNext = 7e-6,          // seconds to begin with an SM's next blocks
+    kSwappedUneven = 0.4,         // times places / blocks - 1, of the time
+    kSwappedPhase = 1e-6;         // seconds of each phase after the first
 // Cost of loading weights into an SM, relative to K-major ones: MN-major with aligned rows; or with
 // others, in phases. Those fill five sectors of 32 bytes for four, and two cache lines for one.
-inline constexpr double kSwappedMnMajor = 1.8, kSwappedInPhases = 2;
+inline constexpr double kSwappedMnMajor = 1.51, kSwappedInPhases = 2;
 // Cycles of TMA for each row of 32 bytes: a step of k of 16 MN-major tokens.
 inline constexpr double kSwappedNarrowRow = 0.85;
 // Seconds for a step of k of an MN-major matrix, if a block on every SM reads it.
-inline constexpr double kSwappedSameStep = 9e-9;
+inline constexpr double kSwappedSameStep = 11.7e-9;
 // Cycles of a line of weights through registers, for 64 rows, and for each token.
 inline constexpr double kSwappedThroughRegisters = 192, kSwappedThroughRegistersToken = 1.6;
 // Cycles of a promoted line: to wait for its MMAs, and for each token.
 inline constexpr double kSwappedWait = 162, kSwappedPromote = 2.19;
 // Per byte of a block's accumulators: to store them, to add those of a further phase, and to read
 // them from other blocks.
-inline constexpr double kSwappedStore = 21.4e-12, kSwappedFlush = 8e-12, kSwappedRead = 30e-12;
-// DRAM's time for a byte stored, relative to a byte read: below 1, because stores overlap loads of
-// the next launch. Seconds of a line of C that is not aligned: of 16-bit
-// elements, and of each 64 elements.
-inline constexpr double kSwappedBytesOfC = 0.74;
+inline constexpr double kSwappedStore = 17.7e-12, kSwappedFlush = 8e-12, kSwappedRead = 33.5e-12;
+// DRAM's time for a byte stored, relative to a byte read. Seconds of a line of C that is not
+// aligned: of 16-bit elements, and of each 64 elements.
+inline constexpr double kSwappedBytesOfC = 1.19;
 inline constexpr double kSwappedLine = 0.075e-6, kSwappedLine64 = 0.045e-6;
 
 // Blocks per SM. Up to 8 tokens one more than needed, if registers allow, so that blocks of the
@@ -262,7 +261,7 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
                            blocks * lines * promotion / device.sm_hz,
                            all / device.sm_count * lines * from_l2 / kSwappedL2,
                            paired * lines * from_l2 / kSwappedPairedSm,
-                           blocks / at_once * stages * kSwappedStage * device.clock_ratio(),
+                           blocks * lines * loaded * device.clock_ratio() / kSwappedSm,
                            same_steps * kSwappedSameStep * device.clock_ratio()};
   double limited = 0;
   for (const double limit : limits) limited = simt::limited_by(limited, limit);

@@ -23,7 +23,7 @@ PROVIDERS = {
     "replace_if shuffle sort stable_partition stable_sort unique upper_bound",
     "array": "array",
     "atomic": r"atomic\w* memory_order\w*",
-    "bit": "bit_cast bit_width countr_zero",
+    "bit": "bit_cast bit_ceil bit_width countr_zero",
     "cctype": "isalnum iscntrl isdigit tolower toupper",
     "cerrno": "errno EEXIST EINTR EWOULDBLOCK",
     "charconv": "from_chars",

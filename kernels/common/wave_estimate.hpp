@@ -17,11 +17,10 @@ struct TileRate {
   double full, alone, stores = 1;
 };
 
-// Constants and rates were fitted on an H100 and an H200; those of
-// SharedDoubleBuffer were measured on an H200 (kernels/simt/NOTES.md), with rows that begin at
-// multiples of 16 bytes (`vectors`). They scale with the SM clock. With other rows elements are
-// copied singly, which is slower. On other architectures the rates rank kernels but do not predict
-// times.
+// Constants and rates were fitted on an H100 and an H200, those of SharedDoubleBuffer measured on
+// an H200 (kernels/simt/NOTES.md), with rows that begin at multiples of 16 bytes (`vectors`). They
+// scale with the SM clock. With other rows elements are copied singly, which is slower. On other
+// architectures the rates rank kernels but do not predict times.
 inline double wave_estimate(const Problem& p, const Device& device, const TileRate& rate,
                             bool vectors) {
   constexpr double kWaveSeconds = 1.8e-6;  // a wave's begin, and the launch with the first one

@@ -19,8 +19,6 @@ struct Strided {
   __device__ Strided from(std::int64_t row, std::int64_t column) const {
     return {first + row * down + column * right, down, right};
   }
-  // Whether rows are contiguous and begin at multiples of 16 bytes, as the matrix itself does.
-  bool in_16_bytes() const { return right == 1 && down % 4 == 0; }
 };
 
 // Where the lines of a K tile are in shared memory. place() is the offset of an element, and next()

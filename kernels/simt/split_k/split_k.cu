@@ -6,13 +6,11 @@
 // reduces them.
 //
 // X and Y are A and B, or B^T and A^T if C^T is computed. Tiles have 1 to 64 rows of X. In shared
-// memory an operand keeps its order: a line of a K tile holds one step along k for all rows of X or
-// columns of Y (MN-major), or all steps for one of them (K-major). An operand is copied 16 bytes at
-// a time if its lines begin at multiples of 16 bytes, else 4 bytes at a time.
-//
-// A vector load of a K-major operand holds several steps of one row, so that all its operands of a
-// step are in registers of one parity. FMAs go through the tile such that such an operand stays in
-// the operand cache, and the other one changes (NOTES.md).
+// memory a line of a K tile holds one step along k for all rows of X or columns of Y (MN-major), so
+// that FMAs have few conflicts of register banks (NOTES.md). A K-major operand is copied in single
+// elements, which transposes it. Only Y, the larger one, stays K-major in tiles of few rows, where
+// such copies would cost more than the conflicts. What is not transposed is copied 16, 8 or 4 bytes
+// at a time: as many as divide the length of its lines.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -78,9 +76,9 @@ struct SplitKTile {
   }
 };
 
-// A lane's operands of a step of k, of X (kOfX) or Y: kCount rows or columns, which begin at
-// kLaneStride times the lane's place. Steps of a lane come in chunks, those of the lanes along k in
-// turn.
+// A lane's operands of a step of k, of X (kOfX) or Y: kCount rows or columns. Lanes along k take
+// chunks of kChunk steps in turn. A vector load of a K-major operand holds a chunk of one row or
+// column, so that its operands of a step are in registers of one parity.
 template <typename Tile, bool kOfX, bool kAlongK_, bool kTransposes, int kChunk>
 class Fragment {
  public:
@@ -238,7 +236,7 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
       for (int k = 0; k < kBK / Tile::kDeep; ++k) {
         load(k, false);
         if (k + 1 < kBK / Tile::kDeep) load(k + 1, true);
-        // In serpentine order along the operand that is not K-major: the other one stays.
+        // In serpentine order, along X if Y is K-major: Y's operand stays in the operand cache.
         constexpr int kOuter = Y::kAlongK ? kColumns : kRows,
                       kInner = Y::kAlongK ? kRows : kColumns;
 #pragma unroll
@@ -310,8 +308,8 @@ SplitPoint point(double flop_per_second) {
           copy_seconds<Tile>};
 }
 
-// FLOP/s of an SM, fitted to measurements on an H200 and an H100 (NOTES.md). The first three are
-// guesses: these tiles are memory-bound.
+// FLOP/s of an SM with the fastest copies, fitted to measurements on an H200 and an H100
+// (NOTES.md).
 const std::array kPoints{
     point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(76e9),
     point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(77e9),

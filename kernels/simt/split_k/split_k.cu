@@ -201,14 +201,14 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
     const int last_depth =
         static_cast<int>(min(left - (steps - 1) * std::int64_t{stride}, std::int64_t{kBK}));
     const Strided x_from = p.x.from(row0, first), y_from = p.y.from(first, column0);
-    typename X::Copy x(X::kAlongK ? x_from : x_from.transposed());
+    typename X::Copy x(x_from.transposed());
     typename Y::Copy y(Y::kAlongK ? y_from.transposed() : y_from);
     const auto copy = [&](int stage) {
       float* to = ring + stage * Tile::kStage;
       const int depth = --to_copy > 0 ? kBK : last_depth;
-      x.copy(to, X::kAlongK ? rows : depth, X::kAlongK ? depth : rows);
+      x.copy(to, depth, rows);
       y.copy(to + X::kFloats, Y::kAlongK ? columns : depth, Y::kAlongK ? depth : columns);
-      X::kAlongK ? x.advance_right(stride) : x.advance_down(stride);
+      x.advance_down(stride);
       Y::kAlongK ? y.advance_right(stride) : y.advance_down(stride);
     };
 #pragma unroll
@@ -227,15 +227,16 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
       const float* stage = ring + reads * Tile::kStage;
       X xs;
       Y ys;
-      const auto load = [&](int k, bool ahead) {
-        if (ahead == X::kAhead) xs.load(stage, row, deep, k);
-        if (ahead == Y::kAhead) ys.load(stage + X::kFloats, column, deep, k);
+      const auto load_y = [&](int k) { ys.load(stage + X::kFloats, column, deep, k); };
+      const auto load_ahead = [&](int k) {
+        xs.load(stage, row, deep, k);
+        if constexpr (Y::kAhead) load_y(k);
       };
-      load(0, true);
+      load_ahead(0);
 #pragma unroll
       for (int k = 0; k < kBK / Tile::kDeep; ++k) {
-        load(k, false);
-        if (k + 1 < kBK / Tile::kDeep) load(k + 1, true);
+        if constexpr (!Y::kAhead) load_y(k);
+        if (k + 1 < kBK / Tile::kDeep) load_ahead(k + 1);
         // In serpentine order, along X if Y is K-major: Y's operand stays in the operand cache.
         constexpr int kOuter = Y::kAlongK ? kColumns : kRows,
                       kInner = Y::kAlongK ? kRows : kColumns;
@@ -270,8 +271,8 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
   });
 }
 
-// Seconds that an element takes an SM of an H200 (NOTES.md): copied alone or in pairs, besides a
-// K-major Y that stays so; copied across its lines, of X and Y.
+// Seconds by which an element takes an SM of an H200 longer (NOTES.md): copied alone; in pairs; of
+// a Y that stays K-major; copied across lines, of X and of Y.
 constexpr double kSingle = 0.041e-9, kPair = 0.02e-9, kKMajorY = 0.034e-9, kAcrossX = 0.015e-9,
                  kAcrossY = 0.041e-9;
 
@@ -293,23 +294,22 @@ SplitPoint point(double flop_per_second) {
   return {{Tile::kBM, Tile::kBN, Tile::kBK, Tile::kBlocks, flop_per_second,
            Tile::kBM * Tile::kBN * Tile::kDeep},
           Tile::slices_on,
-          Fragments<Tile, true, false>::wavefronts(),
+          Fragments<Tile, true, false>::wavefronts(),  // of other orders the same, except 40 rows
           [](const SplitProblem& p, const SplitPlan& plan, const Device& device) {
-            const bool x_along_k = p.x.right == 1, y_along_k = p.y.down == 1;
-            const SplitKernel kernel =
-                x_along_k   ? y_along_k ? split_k<Tile, true, true> : split_k<Tile, true, false>
-                  : y_along_k ? split_k<Tile, false, true>
-                            : split_k<Tile, false, false>;
+            constexpr SplitKernel kKernels[2][2] = {
+                {split_k<Tile, false, false>, split_k<Tile, false, true>},
+                {split_k<Tile, true, false>, split_k<Tile, true, true>}};
             const int slices = Tile::slices_on(device);
             return split_launch<Tile::kBM, Tile::kBN>(
-                kernel, slices * Tile::kThreads,
+                kKernels[p.x.right == 1][p.y.down == 1], slices * Tile::kThreads,
                 slices * Tile::slice_bytes(stages_on(device, Tile::kStages)), p, plan);
           },
           copy_seconds<Tile>};
 }
 
 // FLOP/s of an SM with the fastest copies, fitted to measurements on an H200 and an H100
-// (NOTES.md).
+// (NOTES.md). That of one row is a guess: the tile is memory-bound. That of 8 rows is the bound of
+// the fit: other terms limit this tile.
 const std::array kPoints{
     point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(76e9),
     point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(77e9),

@@ -26,8 +26,8 @@ constexpr const char* kUsage =
     "kernel with a time model it prints: shape, precision, layout, kernel, plan, predicted time\n"
     "(0 if there is none) and measured time, in microseconds, and the SM clock in MHz (0 if it\n"
     "is unknown). Plans that are predicted to take over LIMIT times (3) as long as the best of\n"
-    "their kernel are left out. Plans of a problem are timed in turn, in four samples of\n"
-    "SECONDS (0.001) each; with 0.02 a GPU works at its power limit. Results are not verified.\n"
+    "their kernel are left out. Four samples of SECONDS (0.001) of each plan of a problem\n"
+    "are interleaved; with 0.02 a GPU works at its power limit. Results are not verified.\n"
     "Needs a GPU.\n";
 
 // A plan of a kernel, ready to be timed.
@@ -41,9 +41,9 @@ struct Plan {
   std::vector<BatchTime> times;
 };
 
-// Times the plans of a problem in turn, so that all of them meet the same temperatures and clocks,
-// and prints medians. Launches rotate through the operand sets.
-void time_in_turn(const Problem& p, std::vector<Plan>& plans) {
+// Interleaves samples of the plans of a problem, so that all of them meet the same temperatures and
+// clocks, and prints medians. Launches rotate through the operand sets.
+void time_interleaved(const Problem& p, std::vector<Plan>& plans) {
   constexpr int kRounds = 5;
   for (int round = 0; round < kRounds; ++round)
     for (Plan& plan : plans)
@@ -99,12 +99,12 @@ void time_plans(Backend& backend, const Problem& p, double limit, double sample_
         make(kernel, i, candidates[i]);
       } catch (const std::exception&) {  // no memory for so many workspaces
         if (plans.empty()) throw;
-        time_in_turn(p, plans);
+        time_interleaved(p, plans);
         make(kernel, i, candidates[i]);
       }
     }
   }
-  time_in_turn(p, plans);
+  time_interleaved(p, plans);
 }
 
 int run(const std::vector<std::string>& arguments) {

@@ -27,7 +27,7 @@ inline double wave_estimate(const Problem& p, const Device& device, const TileRa
   constexpr double kSinglyFull = 0.88, kSinglyAlone = 0.9;  // of the rates
   constexpr int kSchedulers = 4;                            // of an SM
   // Storing C, relative to its bytes at the read rate of DRAM: the least time; and what follows the
-  // products of the last wave.
+  // FMAs of the last wave.
   const double stores = vectors ? 0.9 : 1.2, last_stores = vectors ? 1.25 : 3.45;
   const auto pieces = [](double whole, double piece) { return std::ceil(whole / piece); };
   const double tiles =
@@ -43,12 +43,12 @@ inline double wave_estimate(const Problem& p, const Device& device, const TileRa
       most = 1.0 * rate.blocks * rate.warps / kSchedulers;
   const double of_last =
       most > 1 ? alone + (full - alone) * std::min(1.0, (warps - 1) / (most - 1)) : full;
-  const double products = device.clock_ratio() * tile *
+  const double multiply = device.clock_ratio() * tile *
                           (waves * rate.blocks / full + warps * kSchedulers / rate.warps / of_last);
   const double c_seconds = rate.stores * traits_of(p.precision).output_bytes *
                            static_cast<double>(p.m) * static_cast<double>(p.n) /
                            device.dram_bytes_per_second;
-  return all_waves * kWaveSeconds + limited_by(products, stores * c_seconds) +
+  return all_waves * kWaveSeconds + limited_by(multiply, stores * c_seconds) +
          last_stores * c_seconds / all_waves;
 }
 

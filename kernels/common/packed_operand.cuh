@@ -50,7 +50,8 @@ constexpr int kPackingThreads = 256;
 
 // Tiles are transposed in squares of 128 x 128 bytes, so that whole cache lines are read and
 // written. A 32-bit word holds one to four elements of a row.
-constexpr int kCacheLine = 128, kChunkBytes = 16, kChunks = kCacheLine / kChunkBytes;
+constexpr int kCacheLine = 128, kSectorBytes = 32, kChunkBytes = 16,
+              kChunks = kCacheLine / kChunkBytes;
 template <int kElement, int kSquaresDown_, int kSquaresAcross_>
 struct TransposeTile {
   static constexpr int kSide = kCacheLine / kElement, kOfChunk = kChunkBytes / kElement,
@@ -318,10 +319,13 @@ constexpr std::int64_t packed_pitch(std::int64_t columns) {
 }
 
 // The average number of cache lines that a piece of 128 bytes of a row touches; pieces begin at
-// multiples of 128 bytes in the row. 1 if every row begins at a line, up to 1.9 if not. Rows are
-// `pitch` bytes apart, and the first one begins at a line.
+// multiples of 128 bytes in the row. 1 if every row begins at a line, up to 1.9 if not. Sectors
+// that are read in part count, too: 0.3, by the time that TMA takes. Rows are `pitch` bytes apart,
+// and the first one begins at a line.
 inline double lines_touched(std::int64_t pitch) {
-  return 2 - static_cast<double>(std::gcd(pitch, std::int64_t{kCacheLine})) / kCacheLine;
+  constexpr double kPartialSectors = 0.3;
+  return 2 - static_cast<double>(std::gcd(pitch, std::int64_t{kCacheLine})) / kCacheLine +
+         (pitch % kSectorBytes == 0 ? 0 : kPartialSectors);
 }
 // The same of an operand that is read K-major or MN-major, packed where it has to be.
 template <typename T>

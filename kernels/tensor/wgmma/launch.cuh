@@ -175,9 +175,13 @@ Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool sto
                 reinterpret_cast<std::uintptr_t>(o.c) % 16 == 0;
   work.c = o.c;
   if constexpr (sizeof(Output) == 2)
-    if (work.by_tma)
-      work.c_map = tensor_map(static_cast<Output*>(o.c), stored.m, stored.n, stored.n,
-                              kTransposed ? kTransposedRows : 64, 64, CU_TENSOR_MAP_SWIZZLE_128B);
+    if (work.by_tma) {
+      constexpr int kColumns = kTransposed ? 64 : box_columns(Tile::kBN);
+      work.c_map =
+          tensor_map(static_cast<Output*>(o.c), stored.m, stored.n, stored.n,
+                     kTransposed ? kTransposedRows : 64, kColumns,
+                     kColumns == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B);
+    }
   return [=, packing = pack(a, b), memory = std::move(memory)](Stream stream) {
     if (packing) packing(stream);
     enqueue(kernel, shape, stream, work);

@@ -2,9 +2,10 @@
 // along k in the 128-byte swizzle, as TMA loads them and wgmma reads them.
 //
 // 16-bit operands are loaded as stored: K-major in one box, a line of 128 bytes per row of the
-// tile; MN-major in boxes 128 bytes wide, a line per k. Others must be K-major; an MN-major TF32
-// operand goes through registers (register_operand.cuh). Elements outside the matrix are zero, or
-// undefined if they are beyond the last row of A or column of B and are not loaded.
+// tile; MN-major in boxes 128 bytes wide, a line per k; the last box may exceed the tile. Others
+// must be K-major; an MN-major TF32 operand goes through registers (register_operand.cuh). Elements
+// outside the matrix are zero, or undefined if they are beyond the last row of A or column of B and
+// are not loaded.
 #pragma once
 
 #include <cstdint>
@@ -42,13 +43,14 @@ CUtensorMap swizzled_map(const PackedOperand<T>& operand, std::int64_t x_size, s
 template <typename T, int kX, bool kKMajor>
 struct StagedOperand {
   static constexpr int kDepth = kLineBytes128 / static_cast<int>(sizeof(T));  // elements along k
-  static constexpr int kBytes = kX * kLineBytes128, kBoxBytes = kDepth * kLineBytes128;
+  static constexpr int kBoxes = (kX + kDepth - 1) / kDepth;                   // if MN-major
+  static constexpr int kBytes = (kKMajor ? kX : kBoxes * kDepth) * kLineBytes128;
+  static constexpr int kBoxBytes = kDepth * kLineBytes128;
 
-  // Blocks of a cluster that share the operand load a part each.
+  // Blocks of a cluster that share the operand load a part each: rows of a K-major box, or boxes.
   static CUtensorMap map(const PackedOperand<T>& operand, std::int64_t x_size, std::int64_t k_size,
                          int blocks = 1) {
-    return kKMajor ? swizzled_map(operand, x_size, k_size, kX / blocks, kDepth)
-                   : swizzled_map(operand, x_size, k_size, kDepth, kDepth / blocks);
+    return swizzled_map(operand, x_size, k_size, kKMajor ? kX / blocks : kDepth, kDepth);
   }
 
   // Called by one thread; `full` counts the bytes. If kBlocks share the operand, the block with
@@ -67,21 +69,25 @@ struct StagedOperand {
       const int row = part * (kX / kBlocks);
       copy_part(row * kLineBytes128, k, x + row);
     } else {
-      const int deep = part * (kDepth / kBlocks);
+      static_assert(kBoxes % kBlocks == 0);
 #pragma unroll
-      for (int box = 0; box < kX / kDepth; ++box)
-        copy_part(box * kBoxBytes + deep * kLineBytes128, x + kDepth * box, k + deep);
+      for (int first = 0; first < kBoxes; first += kBlocks) {
+        const int box = first + part;
+        copy_part(box * kBoxBytes, x + kDepth * box, k);
+      }
     }
   }
 
   // copy_inside() does not load what is beyond the last row of A, or column of B: TMA takes some
   // eight cycles for each line of 128 bytes that it fills with zeros (H200, NOTES.md). `edge` is
-  // the map of a K-major operand's last rows, which are fewer than a box of map() has.
+  // the map of a K-major operand's last rows, which are fewer than a box of map() has; or of parts
+  // of a box, along k, that the blocks load of an MN-major operand's last box.
   static CUtensorMap edge_map(const PackedOperand<T>& operand, std::int64_t x_size,
                               std::int64_t k_size, int blocks = 1) {
+    if (!kKMajor) return swizzled_map(operand, x_size, k_size, kDepth, kDepth / blocks);
     const int rest = static_cast<int>(x_size % (kX / blocks));
-    return kKMajor && rest > 0 ? swizzled_map(operand, x_size, k_size, rest, kDepth)
-                               : map(operand, x_size, k_size, blocks);
+    return rest > 0 ? swizzled_map(operand, x_size, k_size, rest, kDepth)
+                    : map(operand, x_size, k_size, blocks);
   }
   template <int kBlocks = 1>
   static __device__ void copy_inside(std::uint32_t to, const CUtensorMap& map,
@@ -101,11 +107,17 @@ struct StagedOperand {
       else if (inside > 0)
         copy_part(edge, row * kLineBytes128, k, x + row);
     } else {
+      constexpr int kWhole = kBoxes / kBlocks * kBlocks;
+#pragma unroll
+      for (int first = 0; first < kWhole; first += kBlocks) {
+        const int box = first + part;
+        if (x + kDepth * box < x_size) copy_part(map, box * kBoxBytes, x + kDepth * box, k);
+      }
       const int deep = part * (kDepth / kBlocks);
 #pragma unroll
-      for (int box = 0; box < kX / kDepth; ++box)
+      for (int box = kWhole; box < kBoxes; ++box)
         if (x + kDepth * box < x_size)
-          copy_part(map, box * kBoxBytes + deep * kLineBytes128, x + kDepth * box, k + deep);
+          copy_part(edge, box * kBoxBytes + deep * kLineBytes128, x + kDepth * box, k + deep);
     }
   }
   // The bytes that all blocks that share the operand load so.
@@ -144,7 +156,7 @@ struct WgmmaTile {
   static constexpr int kBM = kBM_, kBN = kBN_, kBK = A::kDepth;
   static constexpr int kStageBytes = A::kBytes + B::kBytes;
   static constexpr int kAccumulators = kBN / 2;  // per thread, for 64 rows
-  static_assert(kBM % 64 == 0 && kBN % 8 == 0 && (Operands::kBKMajor || kBN % 64 == 0));
+  static_assert(kBM % 64 == 0 && kBN % 8 == 0 && (Operands::kBKMajor || kBN % 16 == 0));
 
   // Issues acc[i] (+)= A * B for 64 rows of A in a stage, from row 64 (first + i) on.
   template <int kParts>

@@ -17,7 +17,9 @@ namespace gemm::tensor {
 
 // Shared memory that store_tile needs per consumer.
 constexpr int staging_bytes(int columns) { return 64 * columns * 2; }
-constexpr int kBoxBytes = 64 * 64 * 2;
+// Columns of a box of 64 rows, which is stored by TMA at once, if so many columns are staged. A row
+// of a box has 128 or 64 bytes, in the swizzle of that width.
+constexpr int box_columns(int staged) { return staged % 64 == 0 ? 64 : 32; }
 // Rows of C per TMA store of a tile of C^T.
 constexpr int kTransposedRows = 32;
 // Rows of C that store_transposed_odd stages at once; their distance in elements, free of bank
@@ -280,18 +282,24 @@ __device__ void store_matrices(std::uint32_t to, const Accumulator* acc) {
                  : "memory");
 }
 
-// Stages kStaged columns of 64 rows in shared memory as 16-bit elements, in boxes of 64 x 64 with
-// the 128-byte swizzle. Each warp writes 16 rows.
+// Offset in the staging memory of a chunk of eight 16-bit elements of a row of a box.
+template <int kBox>
+__device__ int staged_at(int box, int row, int chunk) {
+  constexpr int kChunks = kBox / 8;
+  return box * staging_bytes(kBox) + row * 2 * kBox + (chunk ^ row * kChunks / 8 % kChunks) * 16;
+}
+
+// Stages kStaged columns of 64 rows in shared memory as 16-bit elements, in boxes. Each warp writes
+// 16 rows.
 template <typename Output, int kStaged, typename Accumulator>
 __device__ void stage_columns(const Accumulator* acc, std::uint32_t staging) {
+  constexpr int kBox = box_columns(kStaged);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane % 16;
 #pragma unroll
-  for (int i = 0; i < kStaged; i += 16) {
-    const int chunk = i % 64 / 8 + lane / 16;
-    store_matrices<Output, false>(staging + i / 64 * kBoxBytes + row * 128 + (chunk ^ row % 8) * 16,
-                                  acc + i / 2);
-  }
+  for (int i = 0; i < kStaged; i += 16)
+    store_matrices<Output, false>(
+        staging + staged_at<kBox>(i / kBox, row, i % kBox / 8 + lane / 16), acc + i / 2);
 }
 
 // A warp stores its kRows of 4 kRows staged rows to C, m x n: kStaged columns of a row at a time,
@@ -299,8 +307,9 @@ __device__ void stage_columns(const Accumulator* acc, std::uint32_t staging) {
 template <int kStaged, int kAtOnce, int kRows = 16>
 __device__ void store_rows(void* c, std::int64_t m, std::int64_t n, int first_row, int first_column,
                            std::uint32_t staging) {
-  constexpr int kBoxes = kStaged / 64;
-  static_assert(kRows % kAtOnce == 0);
+  constexpr int kBox = box_columns(kStaged), kLanes = kBox / 2;  // that load a row of a box
+  constexpr int kPairs = (kStaged + 63) / 64;                    // of a lane, in a row
+  static_assert(kRows % kAtOnce == 0 && kRows % 8 == 0);
   // Opaque: whatever depends on them is not computed before, beside the accumulators.
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread), "+l"(n), "+l"(c));
@@ -309,31 +318,34 @@ __device__ void store_rows(void* c, std::int64_t m, std::int64_t n, int first_ro
   const int count = min(static_cast<int>(n) - first_column, kStaged);
   if (count <= 0) return;
   auto* to = static_cast<std::uint16_t*>(c) + row * n + first_column;
+  staging += first * 2 * kBox;
 #pragma unroll 1
   for (int i = 0; i < rows; i += kAtOnce) {
-    std::uint32_t pairs[kAtOnce][kBoxes];
+    std::uint32_t pairs[kAtOnce][kPairs];
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j)
 #pragma unroll
-      for (int box = 0; box < kBoxes; ++box)
-        asm volatile("ld.shared.u32 %0, [%1];"
-                     : "=r"(pairs[j][box])
-                     : "r"(staging + box * kBoxBytes + (first + i + j) * 128 +
-                           (lane / 4 ^ (i + j) % 8) * 16 + lane % 4 * 4));
+      for (int pair = 0; pair < kPairs; ++pair) {
+        const int box = min(64 / kBox * pair + lane / kLanes, kStaged / kBox - 1);
+        asm volatile(
+            "ld.shared.u32 %0, [%1];"
+            : "=r"(pairs[j][pair])
+            : "r"(staging + staged_at<kBox>(box, i + j, lane % kLanes / 4) + lane % 4 * 4));
+      }
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j, to += n)
       if (i + j < rows) store_row(to, pairs[j], count);
   }
 }
 
-// Stores through shared memory, kStaged columns at a time; `staging` has staging_bytes for each
-// consumer. By TMA, asynchronously, if C's rows are aligned to 16 bytes, as it requires; else each
-// warp stores what it staged. Call finish_stores() before the block exits.
+// Stores through shared memory, kStaged columns at a time, a multiple of 32; `staging` has
+// staging_bytes for each consumer. By TMA, asynchronously, if C's rows are aligned to 16 bytes, as
+// it requires; else each warp stores what it staged. Call finish_stores() before the block exits.
 template <typename Output, int kStaged, typename Work, typename Accumulator, int kParts,
           int kAccumulators>
 __device__ void store_tile(const Accumulator (&acc)[kParts][kAccumulators], const Work& work,
                            int first_row, int first_column, std::uint32_t staging, int consumer) {
-  static_assert(sizeof(Output) == 2 && kStaged % 64 == 0 && 2 * kAccumulators % kStaged == 0);
+  static_assert(sizeof(Output) == 2 && 2 * kAccumulators % kStaged == 0);
   const bool first = threadIdx.x % 128 == 0;
   staging += consumer * staging_bytes(kStaged);
 #pragma unroll
@@ -353,9 +365,9 @@ __device__ void store_tile(const Accumulator (&acc)[kParts][kAccumulators], cons
       }
       if (!first) continue;
 #pragma unroll
-      for (int i = 0; i < kStaged; i += 64)
+      for (int i = 0; i < kStaged; i += box_columns(kStaged))
         tma_store(work.c_map, first_column + column + i, first_row + part * 64,
-                  staging + i / 64 * kBoxBytes);
+                  staging + i * staging_bytes(1));
       tma_store_commit();
     }
 }

@@ -29,7 +29,7 @@ struct StreamKShape {
   int cluster = 2;         // blocks that share loads of B, as in WgmmaMulticast
   bool ping_pong = false;  // ping-pong schedule, else cooperative
   bool promoted = false;   // FP8 accumulators are promoted every 128 steps of k
-  int staged = 128;        // columns of C per TMA store of a consumer
+  int staged = 128;        // columns of C that a consumer stages at once
 
   constexpr int cluster_rows() const { return cluster * rows; }
 };
@@ -52,6 +52,9 @@ constexpr Choice kFast[] = {
     {{.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64},
      0.184e-6,
      16},
+    {{.rows = 128, .columns = 96, .stages = 7, .ping_pong = true, .staged = 96}, 0.345e-6, 8},
+    {{.rows = 128, .columns = 160, .stages = 5, .ping_pong = true, .staged = 160}, 0.49e-6, 8},
+    {{.rows = 128, .columns = 224, .stages = 4, .staged = 224}, 0.69e-6, 8},
 };
 constexpr Choice kPromoted[] = {
     {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1, .promoted = true}, 0.9e-6, 16},
@@ -129,19 +132,19 @@ constexpr double kOfDram = 0.85, kWritesOfDram = 0.93, kLinesOfL2 = 1.5;
 constexpr double kSmLines = 90e9;
 // Bytes per second of C that an SM stores other than by TMA, in elements of 32 bits: rows aligned
 // to 16 bytes or not, of C and of C^T.
-constexpr double kStoreAligned = 40e9, kStoreUnaligned = 11.5e9, kStoreAlignedTransposed = 50e9,
+constexpr double kStoreAligned = 40e9, kStoreUnaligned = 18.5e9, kStoreAlignedTransposed = 50e9,
                  kStoreUnalignedTransposed = 24e9;
 // The same of rows of 16-bit elements that are not aligned, with cooperative and with ping-pong
 // consumers: their first and last sectors are stored in part, which costs as much as that many
 // elements.
-constexpr double kStoreRows = 19.4e9, kStoreRowsPingPong = 12.1e9, kStoreRowEnds = 130;
+constexpr double kStoreRows = 24.5e9, kStoreRowsPingPong = 18.6e9, kStoreRowEnds = 91;
 // Seconds to begin to store a tile; and the least `finish` with ping-pong consumers, even if the
 // whole store is hidden.
 constexpr double kStoreStart = 0.2e-6, kLeastFinish = 0.4e-6;
 
-// Seconds of a K tile in which TMA fills the rest of a box that an MN-major matrix is narrower
-// than.
-constexpr double kFillBox = 0.08e-6;
+// Seconds of a row of a K-major operand's last K tile, if it ends within a sector: TMA reads that
+// in part.
+constexpr double kPartialSector = 3.2e-9;
 
 // Cost to an SM of the second cache line that a row of a K tile touches, relative to the first. For
 // the L2 it costs as much as the first.
@@ -178,6 +181,7 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainL
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
              depth = bytes * static_cast<double>(p.k),
              cache = static_cast<double>(device.last_level_cache_bytes);
+  const auto k_tiles = static_cast<double>(ceil_div(p.k, k_tile_depth(p.precision)));
   const double clusters = 1.0 * device.sm_count / shape.cluster;
   const auto from_dram = [&](double lines) {
     return clusters * kLineBytes128 * lines / (kOfDram * device.dram_bytes_per_second);
@@ -196,17 +200,20 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainL
     return for_operands([&]<typename Of>() {
       const auto [a, b] = operands_of<Of>(stored, {});
       const auto of_row = [&](double touched) { return 1 + second * (touched - 1); };
+      const int box = Of::kBKMajor ? 1 : kLineBytes128 / bytes;  // columns that are loaded at once
+      const auto columns =
+          static_cast<double>(ceil_div(std::min<std::int64_t>(shape.columns, p.n), box) * box);
       return of_row(lines_touched(a, Of::kAKMajor)) * std::min<double>(shape.rows, m) +
-             of_row(lines_touched(b, Of::kBKMajor)) * std::min<double>(shape.columns, n) /
-                 shape.cluster;
+             of_row(lines_touched(b, Of::kBKMajor)) * columns / shape.cluster;
     });
   };
-  cost.k_tile +=
-      kFillBox * device.clock_ratio() * for_operands([&]<typename Of>() {
-        const auto narrow = [&](std::int64_t size) { return size * bytes < kLineBytes128; };
-        return (!Of::kAKMajor && narrow(p.m) ? 1.0 : 0) +
-               (!Of::kBKMajor && narrow(p.n) ? 1.0 / shape.cluster : 0);
-      });
+  if (p.k * bytes % kSectorBytes != 0)
+    cost.k_tile += kPartialSector * device.clock_ratio() * for_operands([&]<typename Of>() {
+                     const double rows =
+                         (Of::kAKMajor ? std::min<double>(shape.rows, m) : 0) +
+                         (Of::kBKMajor ? std::min<double>(shape.columns, n) / shape.cluster : 0);
+                     return rows / k_tiles;
+                   });
   cost.loaded_k_tile =
       device.sm_count * kLineBytes128 * lines(1) / (kLinesOfL2 * device.l2_bytes_per_second);
   cost.own_k_tile = std::max(
@@ -214,7 +221,6 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainL
   // With ping-pong consumers the other one multiplies meanwhile, at half of the tensor cores' rate.
   const double finish = std::max(cost.finish, store_seconds(stored, device, way, shape));
   if (shape.ping_pong) {
-    const double k_tiles = static_cast<double>(ceil_div(p.k, k_tile_depth(p.precision)));
     const double least = std::min(cost.finish, kLeastFinish * device.clock_ratio());
     cost.finish = std::max(least, finish - k_tiles * cost.k_tile / 2);
   } else {

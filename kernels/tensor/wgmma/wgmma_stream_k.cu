@@ -46,7 +46,8 @@ struct StreamKTile : WgmmaTile<Operands_, kShape.rows, kShape.columns> {
   // tile than the tensor cores take to multiply it; large tiles are slower with several (NOTES.md).
   static constexpr int kProducers = kShape.rows * kShape.columns <= 64 * 128 ? 4 : 1;
   static constexpr int kPartialsAtOnce = kParts * Base::kAccumulators > 32 ? 1 : 3;
-  static_assert(kParts > 0 && kStages >= 2);
+  static_assert(kParts > 0 && kStages >= 2 &&
+                box_columns(kStagedColumns) == box_columns(kShape.columns));
   static_assert(!kPromoted || !kThroughRegisters);
 };
 

@@ -318,10 +318,10 @@ constexpr std::int64_t packed_pitch(std::int64_t columns) {
   return lines - columns <= columns / 8 ? lines : ceil_div(columns, kOfChunk) * kOfChunk;
 }
 
-// The average number of cache lines that a piece of 128 bytes of a row touches; pieces begin at
-// multiples of 128 bytes in the row. 1 if every row begins at a line, up to 1.9 if not. Sectors
-// that are read in part count, too: 0.3, by the time that TMA takes. Rows are `pitch` bytes apart,
-// and the first one begins at a line.
+// The cost of a piece of 128 bytes of a row, in cache lines, on average: the lines that it touches,
+// 1 to 1.9, and 0.3 more if rows begin within sectors of 32 bytes, because TMA takes longer for
+// sectors that it reads in part. Pieces begin at multiples of 128 bytes in the row. Rows are
+// `pitch` bytes apart, and the first one begins at a line.
 inline double lines_touched(std::int64_t pitch) {
   constexpr double kPartialSectors = 0.3;
   return 2 - static_cast<double>(std::gcd(pitch, std::int64_t{kCacheLine})) / kCacheLine +

@@ -23,7 +23,7 @@ struct SwappedShape {
   bool weights_mn_major = false;   // likewise
   bool through_registers = false;  // the weights
   bool packed = false;             // an operand, by a launch just before
-  double weight_lines = 1;         // cache lines that 128 bytes of a row touch, on average
+  double weight_lines = 1;         // cost of 128 bytes of a row in cache lines (lines_touched)
   double token_lines = 1;          // likewise
   int phases = 1;                  // along k, in which MN-major weights are loaded
   bool swapped = true;             // lines of C are along the rows, else along the tokens
@@ -130,13 +130,16 @@ inline constexpr double kSwappedOfDram = 0.905,  // of the rate of DRAM
     kSwappedTogether = 0.135,     // share of loads that the L2 does not merge then
     kSwappedSecondLine = 0.545,   // cost of a row's second cache line
     kSwappedAdd = 0.25e-6,        // seconds for each block along k of a cluster
-    kSwappedShare = 0.95e-6,      // seconds, if blocks share loads
+    kSwappedShare = 0.53e-6,      // seconds, if blocks share loads
     kSwappedNext = 7e-6,          // seconds to begin with an SM's next blocks
     kSwappedUneven = 0.4,         // times places / blocks - 1, of the time
     kSwappedPhase = 1e-6;         // seconds of each phase after the first
 // Cost of loading weights into an SM, relative to K-major ones: MN-major with aligned rows; or with
 // others, in phases. Those fill five sectors of 32 bytes for four, and two cache lines for one.
 inline constexpr double kSwappedMnMajor = 1.51, kSwappedInPhases = 2;
+// How much more the lines of a much larger operand cost than those of the smaller one. More of them
+// come from DRAM, so sharing them saves more.
+inline constexpr double kSwappedLarger = 0.3;
 // Cycles of TMA for each row of 32 bytes: a step of k of 16 MN-major tokens.
 inline constexpr double kSwappedNarrowRow = 0.85;
 // Seconds for a step of k of an MN-major matrix, if a block on every SM reads it.
@@ -232,8 +235,13 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
                             : shape.weights_mn_major ? kSwappedMnMajor
                                                      : lines_cost(shape.weight_lines);
   const double of_tokens = shape.tokens_mn_major ? 1 : lines_cost(shape.token_lines);
-  const double loaded = kStageLineBytes * (of_weights * loaded_rows / plan.weight_sharers() +
-                                           of_tokens * loaded_tokens / plan.token_sharers());
+  const auto of_size = [&](std::int64_t size) {
+    const auto all = static_cast<double>(shape.rows + shape.tokens);
+    return 1 + kSwappedLarger * (static_cast<double>(size) / all - 0.5);
+  };
+  const double loaded =
+      kStageLineBytes * (of_size(shape.rows) * of_weights * loaded_rows / plan.weight_sharers() +
+                         of_size(shape.tokens) * of_tokens * loaded_tokens / plan.token_sharers());
   const double narrow_rows = group == 16 ? loaded_tokens * kStageLineBytes / 32 : 0;
   const double cycles =  // of a line: four MMAs of 64 rows, of N / 2 each
       groups * (shape.through_registers

@@ -273,7 +273,7 @@ TEST(SwappedPlan, RowsThatTouchTwoLinesTakeLonger) {
     return seconds_of(*plan, shape, kDevice) / aligned;
   };
   EXPECT_GT(slower({.rows = 3008, .tokens = 440, .k = 5056, .element_bytes = 2}, 128, 96), 1.2);
-  EXPECT_NEAR(slower({.rows = 57344, .tokens = 8, .k = 4096, .element_bytes = 2}, 64, 8), 1, 0.06);
+  EXPECT_NEAR(slower({.rows = 57344, .tokens = 8, .k = 4096, .element_bytes = 2}, 64, 8), 1, 0.08);
 }
 
 // Layout nn with 32 or 48 columns: all blocks read all of B, so clusters of four load it together.

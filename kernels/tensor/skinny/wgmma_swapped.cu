@@ -929,7 +929,7 @@ double packing_bytes(const Problem& p, const Roles& roles, int phases) {
   });
 }
 
-// Cache lines that 128 bytes of a row touch, on average: of the weights and of the tokens, which
+// Cost of 128 bytes of a row in cache lines, on average: of the weights and of the tokens, which
 // are packed in whole lines if the weights are loaded in phases.
 std::pair<double, double> lines_touched(const Problem& p, const Roles& roles, int phases) {
   return with_element_type(p.precision, [&]<typename Element>(Element, auto) {

@@ -204,8 +204,8 @@ struct WgmmaTraffic {
   bool transposed = false;  // rows and columns are those of C^T
 };
 
-// K tiles are loaded once per tile of C, or once per cluster if shared; the tensor cores read those
-// of B for every 64 rows of A.
+// K tiles are loaded once per tile of C, or once per cluster if shared, MN-major B in boxes of 64
+// columns; the tensor cores read those of B for every 64 rows of A.
 inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
   const Problem p = tiled_problem(stored, of.transposed);
   const PrecisionTraits& traits = traits_of(p.precision);
@@ -215,18 +215,20 @@ inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
   const double c = 1.0 * traits.output_bytes * p.m * p.n;
   const double packed = packing_bytes(stored);
   const double partials = of.pieces * 2 * sizeof(float) * of.cluster * of.rows * of.columns;
+  const bool in_boxes = traits.input_bytes == 2 && !of.transposed && !transposes_b(p.layout);
+  const double loaded = in_boxes ? 64.0 * ceil_div(of.columns, 64) : of.columns;  // of B
   const bool halves = traits.output_bytes == 2, staged = halves && of.stores_by_tma;
   const bool by_tma = staged && stored.n % 8 == 0;
   // Of 128 bytes stored by rows, in five sectors, or six with the elements at the ends.
   const double by_rows = stored.n % 2 == 0 ? 1.25 * c : 1.5 * c;
   const double by_threads = stored.n % 2 == 0 ? 2 * c : 4 * c;
   const double written = !halves || by_tma ? c : staged ? by_rows : by_threads;
-  const double of_k_tile =
-      1.0 * kLineBytes128 * (2 * of.rows + of.columns + of.rows / 64 * of.columns);
-  return {.dram = bytes_minimum(p) + packed + partials,
-          .l2 = packed + a * columns + b * rows / of.cluster + written + partials,
-          .shared = packed + of_k_tile * rows * columns * ceil_div(p.k, k_tile_depth(p.precision)) +
-                    (staged ? 2 * c : 0)};
+  const double of_k_tile = 1.0 * kLineBytes128 * (2 * of.rows + loaded + of.rows / 64 * of.columns);
+  return {
+      .dram = bytes_minimum(p) + packed + partials,
+      .l2 = packed + a * columns + b * rows / of.cluster * loaded / of.columns + written + partials,
+      .shared = packed + of_k_tile * rows * columns * ceil_div(p.k, k_tile_depth(p.precision)) +
+                (staged ? 2 * c : 0)};
 }
 
 // The shape of a rung for 16-bit precisions.

@@ -78,10 +78,11 @@ struct StagedOperand {
     }
   }
 
-  // copy_inside() does not load what is beyond the last row of A, or column of B: TMA takes some
-  // eight cycles for each line of 128 bytes that it fills with zeros (H200, NOTES.md). `edge` is
-  // the map of a K-major operand's last rows, which are fewer than a box of map() has; or of parts
-  // of a box, along k, that the blocks load of an MN-major operand's last box.
+  // copy_inside() does not load rows of a K-major operand, or boxes of an MN-major one, that are
+  // beyond the last row of A or column of B: TMA takes time for lines that it fills with zeros, too
+  // (NOTES.md). `edge` is the map of a K-major operand's last rows, which are fewer than a box of
+  // map() has; or of the parts along k of an MN-major operand's last box, if its boxes cannot be
+  // divided among the blocks.
   static CUtensorMap edge_map(const PackedOperand<T>& operand, std::int64_t x_size,
                               std::int64_t k_size, int blocks = 1) {
     if (!kKMajor) return swizzled_map(operand, x_size, k_size, kDepth, kDepth / blocks);

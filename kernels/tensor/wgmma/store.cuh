@@ -345,7 +345,7 @@ template <typename Output, int kStaged, typename Work, typename Accumulator, int
           int kAccumulators>
 __device__ void store_tile(const Accumulator (&acc)[kParts][kAccumulators], const Work& work,
                            int first_row, int first_column, std::uint32_t staging, int consumer) {
-  static_assert(sizeof(Output) == 2 && 2 * kAccumulators % kStaged == 0);
+  static_assert(sizeof(Output) == 2 && kStaged % 32 == 0 && 2 * kAccumulators % kStaged == 0);
   const bool first = threadIdx.x % 128 == 0;
   staging += consumer * staging_bytes(kStaged);
 #pragma unroll

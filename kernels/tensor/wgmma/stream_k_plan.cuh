@@ -200,11 +200,13 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainL
     return for_operands([&]<typename Of>() {
       const auto [a, b] = operands_of<Of>(stored, {});
       const auto of_row = [&](double touched) { return 1 + second * (touched - 1); };
-      const int box = Of::kBKMajor ? 1 : kLineBytes128 / bytes;  // columns that are loaded at once
-      const auto columns =
-          static_cast<double>(ceil_div(std::min<std::int64_t>(shape.columns, p.n), box) * box);
-      return of_row(lines_touched(a, Of::kAKMajor)) * std::min<double>(shape.rows, m) +
-             of_row(lines_touched(b, Of::kBKMajor)) * columns / shape.cluster;
+      const auto loaded = [&](std::int64_t tile, std::int64_t size, bool k_major) {
+        const std::int64_t box = k_major ? 1 : kLineBytes128 / bytes;  // rows, or columns, at once
+        return static_cast<double>(ceil_div(std::min(tile, size), box) * box);
+      };
+      return of_row(lines_touched(a, Of::kAKMajor)) * loaded(shape.rows, p.m, Of::kAKMajor) +
+             of_row(lines_touched(b, Of::kBKMajor)) * loaded(shape.columns, p.n, Of::kBKMajor) /
+                 shape.cluster;
     });
   };
   if (p.k * bytes % kSectorBytes != 0)

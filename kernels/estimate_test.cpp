@@ -260,6 +260,9 @@ TEST(Best, PicksTheKernelWithTheShortestPrediction) {
   picks("WgmmaSwapped", {144, 428, 960, Precision::e4m3fast, Layout::nt});
   picks("WgmmaSwapped", {64, 848, 2032, Precision::tf32});
   picks("MmaSyncUnaligned", {12041, 20, 16154, Precision::bf16});
+  picks("MmaSyncUnaligned", {7801, 91, 87, Precision::f16});
+  picks("MmaSyncUnaligned", {4012, 23, 3753, Precision::tf32});
+  picks("WgmmaStreamK", {3001, 3001, 3001, Precision::bf16});
   picks("WgmmaStreamK", {4141, 1554, 80, Precision::bf16});
   picks("SplitK", {192, 496, 4496, Precision::f32});
   picks("MmaF64StreamK", {4096, 4096, 4096, Precision::f64});

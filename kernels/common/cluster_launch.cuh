@@ -17,14 +17,16 @@ struct LaunchShape {
   int blocks;
   dim3 threads;
   int shared_bytes;
-  int cluster = 1;        // blocks of a cluster
-  bool overlaps = false;  // programmatic dependent launch
+  int cluster = 1;           // blocks of a cluster
+  bool overlaps = false;     // programmatic dependent launch
+  int across = 1, deep = 1;  // the grid's second and third dimension, at most 65535
 };
 
 class ClusterLaunch {
  public:
   ClusterLaunch(const LaunchShape& shape, Stream stream) {
-    config_.gridDim = dim3(static_cast<unsigned>(shape.blocks));
+    config_.gridDim = dim3(static_cast<unsigned>(shape.blocks), static_cast<unsigned>(shape.across),
+                           static_cast<unsigned>(shape.deep));
     config_.blockDim = shape.threads;
     config_.dynamicSmemBytes = static_cast<std::size_t>(shape.shared_bytes);
     config_.stream = stream;

@@ -30,10 +30,9 @@ struct PartialSumsMemory {
   simt::DeviceMemory memory;
 };
 
-// Allocates so many sums and flags, or nothing if no tile is cut. Throws std::runtime_error.
-inline PartialSumsMemory partial_sums(const simt::TileSchedule& schedule, std::int64_t sums,
-                                      std::int64_t flags) {
-  if (schedule.streamed() == 0) return {};
+// Allocates so many sums and flags. Throws std::runtime_error.
+inline PartialSumsMemory partial_sums(std::int64_t sums, std::int64_t flags) {
+  if (flags == 0) return {};
   const auto memory = simt::device_array<float>(sums + flags);
   PartialSums partial{memory.get(), reinterpret_cast<int*>(memory.get() + sums)};
   cudaError_t status = cudaMemset(partial.arrived, 0, flags * sizeof(int));
@@ -42,6 +41,12 @@ inline PartialSumsMemory partial_sums(const simt::TileSchedule& schedule, std::i
   if (status != cudaSuccess)
     throw std::runtime_error(std::string("cudaMemset: ") + cudaGetErrorString(status));
   return {partial, memory};
+}
+
+// The same, or nothing if no tile is cut.
+inline PartialSumsMemory partial_sums(const simt::TileSchedule& schedule, std::int64_t sums,
+                                      std::int64_t flags) {
+  return schedule.streamed() == 0 ? PartialSumsMemory{} : partial_sums(sums, flags);
 }
 
 #if __CUDA_ARCH__ >= 800

@@ -1,106 +1,291 @@
-// Operands with rows at multiples of 4 bytes, without a copy. TMA and copies of 16 bytes need rows
-// at multiples of 16 bytes; kernels that use them copy other operands first, which takes as long as
-// the product where k or a side is short. Here cp.async copies 4 bytes per thread, a row of 128
-// bytes per warp. Loads run ahead across tiles of C, so that they go on while C is stored, and
-// tiles are cut along k where there are few. Cost: four times as many copies, so that large
-// products are faster with packed operands.
+// Operands whose rows begin anywhere, without a launch that packs them. TMA and copies of 16 bytes
+// need rows at multiples of 16 bytes; kernels that use them pack other operands first, which takes
+// as long as the product where that is small. Here cp.async copies the aligned chunks of 16 bytes
+// that hold a K tile, one more per row than its bytes need, and threads shift each row into its
+// place in shared memory.
+//
+// In a small product the latency of dependent instructions is what counts, so a block has one tile
+// of C, without a loop over tiles. All tiles are cut into the same number of pieces along k, a
+// block for each. Cost: a shift takes more instructions than the MMAs, so that large products are
+// faster with packed operands.
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "kernels/common/async_copy.cuh"
 #include "kernels/common/cluster_launch.cuh"
 #include "kernels/common/partial_sums.cuh"
 #include "kernels/common/tile_launch.cuh"
-#include "kernels/common/tile_order.cuh"
+#include "kernels/common/tile_schedule.hpp"
 #include "kernels/common/tile_traffic.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_sync/mma_tile.cuh"
-#include "kernels/tensor/store_row.cuh"
 
 namespace gemm::tensor::mma_sync_unaligned {
 namespace {
 
-using UnalignedShape = MmaShape<64, 64, 128, 16, 32, 4, 3>;
-constexpr int kThreads = UnalignedShape::kThreads, kBM = UnalignedShape::kBM,
-              kBN = UnalignedShape::kBN;
-constexpr int kLine = UnalignedShape::kDepth, kElements = kLine / 2;      // 64 elements of 16 bits
-constexpr int kWarps = kThreads / 32, kGroup = 8;                         // kGroup: rows of tiles
-constexpr int kSharedBytes = UnalignedShape::kSharedBytes + kBM * kLine;  // and a tile of C
-static_assert(kBM == 64 && kBN == 64, "A and B have K tiles of 64 lines by 64 steps, either way");
-static_assert(kWarps == 8, "the swizzle repeats after eight rows: a thread has one swizzle");
+constexpr int kThreads = 256, kWarps = kThreads / 32;
+constexpr std::int64_t kMostAcross = 65535;  // of a grid's second dimension
+constexpr int kLine = kBankBytes;            // bytes of a K tile along k
+template <typename Element>
+constexpr int kElements = kLine / static_cast<int>(sizeof(Element));  // steps of a K tile
+template <typename Element>
+constexpr int kStep = kStepBytes / static_cast<int>(sizeof(Element));  // of an MMA
 
+using Square = MmaShape<64, 64, kLine, 16, 32, 3, 4>;
+using Wide = MmaShape<64, 128, kLine, 32, 32, 3, 3>;
+using Tall = MmaShape<128, 32, kLine, 16, 32, 3, 3>;
+using Flat = MmaShape<32, 128, kLine, 16, 32, 3, 3>;
+
+// Of a K tile of so many lines (rows of A, columns of B) as it is stored, with a further chunk per
+// row.
+constexpr int stored_bytes(int lines) { return lines * kLine + std::max(lines, 64) * kChunkBytes; }
+// Of a block: a K tile, and as many stages as there are K tiles, up to kStages.
+template <typename Shape>
+constexpr int shared_bytes(int k_tiles = Shape::kStages) {
+  return Shape::kStageBytes +
+         std::min(Shape::kStages, k_tiles) * (stored_bytes(Shape::kBM) + stored_bytes(Shape::kBN));
+}
+
+// Blocks per SM, as many as there are registers for.
+template <typename Element, typename Shape>
+constexpr int kBlocks = Shape::kBlocks - (sizeof(Element) == 4 && Shape::kBM * Shape::kBN > 4096);
+
+// A block per tile of C and piece along k: blockIdx is the tile's row, its column, the piece.
 struct UnalignedWork {
   Problem problem;
-  TileOrder tiles;
-  simt::TileSchedule schedule;
-  PartialSums partials;  // one tile and flag per rank
+  int k_tiles;           // of a piece
+  bool early;            // the next launch may begin when C is stored
+  PartialSums partials;  // one tile and flag per tile and piece but the last
   const std::byte *a, *b;
   void* c;
 };
 
 #if __CUDA_ARCH__ >= 800
 
-// This thread's part of an operand's K tiles: a word of two elements in every eighth of 64 rows.
-// Rows are lines (rows of A, columns of B) if kKMajor, else steps of k.
-template <bool kKMajor>
-class UnalignedOperand {
- public:
-  __device__ UnalignedOperand(const std::byte* matrix, int lines, int k)
-      : matrix_(matrix), lines_(lines), k_(k) {}
+__device__ void store_chunk(std::uint32_t to, const std::uint32_t* words) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(words[0]), "r"(words[1]),
+               "r"(words[2]), "r"(words[3])
+               : "memory");
+}
+__device__ void load_chunk(std::uint32_t* words, std::uint32_t from) {
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(from)
+               : "memory");
+}
+template <typename Bits>
+__device__ std::uint32_t load_shared(std::uint32_t from) {
+  std::uint32_t bits;
+  if constexpr (sizeof(Bits) == 4)
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(bits) : "r"(from) : "memory");
+  else
+    asm volatile("ld.shared.u16 %0, [%1];" : "=r"(bits) : "r"(from) : "memory");
+  return bits;
+}
 
-  // Before the loads of a piece: its first line and first step of k.
-  __device__ void begin(int line, int step) {
-    line_ = line;
-    step_ = step;
+#endif
+
+// A stored operand, at a multiple of 16 bytes. Its rows are lines if kKMajor, else steps of k.
+struct Stored {
+  const std::byte* matrix;
+  int lines, k;
+};
+
+// An operand's K tiles. They are copied as stored, in the aligned chunks that hold them, one more
+// per row; then each row is shifted into its place in the K tile.
+template <typename Element, int kLines, bool kKMajor>
+class UnalignedOperand {
+  static constexpr int kSize = sizeof(Element), kRowBytes = kKMajor ? kLine : kLines * kSize;
+  static constexpr int kRows = kLines * kLine / kRowBytes, kChunks = kRowBytes / kChunkBytes;
+  static constexpr int kOfChunk = kChunkBytes / kSize, kPitch = kRowBytes + kChunkBytes;
+  static constexpr int kRowsAtOnce = kThreads / kChunks, kCopies = kRows / kRowsAtOnce;
+  static_assert(kRowsAtOnce * kSize % kChunkBytes == 0 && kRowsAtOnce % 8 == 0,
+                "all chunks of a thread begin at the same offset and have the same swizzle");
+
+ public:
+  static constexpr int kBytes = stored_bytes(kLines);
+  static_assert(kRows * kPitch <= kBytes);
+
+#if __CUDA_ARCH__ >= 800
+  // From this line and step of k on, multiples of those of a K tile.
+  __device__ UnalignedOperand(const Stored& of, int line, int step) : shift_(shift(of, row())) {
+    const int first_row = (kKMajor ? line : step) + row();
+    const int first_column = (kKMajor ? step : line) + chunk() * kOfChunk - shift_ / kSize;
+    rows_ = kKMajor ? of.lines - line : of.k - step;
+    columns_ = (kKMajor ? of.k : of.lines) - first_column;
+    from_ = of.matrix + first_row * row_bytes(of) + std::int64_t{first_column} * kSize;
   }
-  // Starts the loads of the next K tile; zeros beyond the edges.
-  __device__ void load(std::uint32_t stage) {
-    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-    const int first_row = kKMajor ? line_ : step_, first_column = kKMajor ? step_ : line_;
-    const int rows = kKMajor ? lines_ : k_, columns = kKMajor ? k_ : lines_;
-    const int left = first_column + 2 * lane < columns ? rows - first_row - warp : 0;
-    const std::byte* from =
-        matrix_ + 2 * (std::int64_t{first_row + warp} * columns + first_column + 2 * lane);
-    stage += warp * kLine + swizzled(kLine, warp, lane / 4) * kChunkBytes + lane % 4 * 4;
+  // Starts the copies of the next K tile; zeros beyond the end of k. Lines beyond the edge are not
+  // all copied: what they are multiplied with is not stored.
+  __device__ void load(const Stored& of, std::uint32_t to) {
+    to += row() * kPitch + chunk() * kChunkBytes;
+    const int bytes = bytes_of(columns_), further = bytes_of(columns_ - kOfChunk);
+    const bool last = chunk() == kChunks - 1 && shift_ != 0;
+    for_rows(kKMajor ? rows_ : steps_of(rows_), [&]<int kCount>() {
+      const std::byte* from = from_;
 #pragma unroll
-    for (int row = 0; row < 64; row += kWarps) {
-      copy_async_bytes<4>(stage + row * kLine, from, row < left);
-      from += std::int64_t{2} * kWarps * columns;
+      for (int i = 0; i < kCount; ++i) {
+        const bool inside = row() + i * kRowsAtOnce < rows_;
+        copy(to + i * kRowsAtOnce * kPitch, from, inside ? bytes : 0, true);
+        copy(to + i * kRowsAtOnce * kPitch + kChunkBytes, from + kChunkBytes, inside ? further : 0,
+             last);
+        from += kRowsAtOnce * row_bytes(of);
+      }
+    });
+    if constexpr (kKMajor) {
+      from_ += kLine;
+      columns_ -= kElements<Element>;
+    } else {
+      from_ += kRows * row_bytes(of);
+      rows_ -= kRows;
     }
-    step_ += kElements;
+  }
+  // From what was copied to the K tile, of which so many steps are left to the end of k.
+  __device__ void shift_rows(const Stored& of, std::uint32_t from, std::uint32_t to,
+                             int left) const {
+    if constexpr (kSize == 4 && !kKMajor) {  // transposes: a K tile of such elements is K-major
+      const int line = static_cast<int>(threadIdx.x) % kLines;
+      const int first = static_cast<int>(threadIdx.x) / kLines * (kRows * kLines / kThreads);
+#pragma unroll
+      for (int i = 0; i < kRows * kLines / kThreads; i += 4) {
+        if (first + i >= steps_of(left)) break;
+        std::uint32_t words[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          words[j] = load_shared<std::uint32_t>(from + (first + i + j) * kPitch +
+                                                shift(of, first + i + j) + line * kSize);
+        store_chunk(to + line * kLine + swizzled(kLine, line, (first + i) / 4) * kChunkBytes,
+                    words);
+      }
+    } else {
+      from += row() * kPitch + chunk() * kChunkBytes;
+      to += row() * kRowBytes + swizzled(kRowBytes, row(), chunk()) * kChunkBytes;
+      for_rows(kKMajor ? rows_ : steps_of(left), [&]<int kCount>() {
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+          std::uint32_t words[8];
+          load_chunk(words, from + i * kRowsAtOnce * kPitch);
+          load_chunk(words + 4, from + i * kRowsAtOnce * kPitch + kChunkBytes);
+#pragma unroll
+          for (int j = 0; j < 6; ++j) words[j] = shift_ & 8 ? words[j + 2] : words[j];
+#pragma unroll
+          for (int j = 0; j < 5; ++j) words[j] = shift_ & 4 ? words[j + 1] : words[j];
+          if constexpr (kSize < 4)
+#pragma unroll
+            for (int j = 0; j < 4; ++j)
+              words[j] = __funnelshift_r(words[j], words[j + 1], shift_ % 4 * 8);
+          store_chunk(to + i * kRowsAtOnce * kRowBytes, words);
+        }
+      });
+    }
   }
 
  private:
-  const std::byte* matrix_;
-  int lines_, k_, line_ = 0, step_ = 0;  // line_, step_: of the next load
+  static __device__ int row() { return static_cast<int>(threadIdx.x) / kChunks; }
+  static __device__ int chunk() { return static_cast<int>(threadIdx.x) % kChunks; }
+  static __device__ std::int64_t row_bytes(const Stored& of) {
+    return std::int64_t{kKMajor ? of.k : of.lines} * kSize;
+  }
+  // Calls f<kCount>: kCount chunks of each thread are so many rows, or more.
+  template <int kCount = kCopies, typename F>
+  static __device__ void for_rows(int rows, const F& f) {
+    if constexpr (kCount > 1)
+      if (rows <= kCount / 2 * kRowsAtOnce) return for_rows<kCount / 2>(rows, f);
+    f.template operator()<kCount>();
+  }
+  // Where a row of a K tile begins in an aligned chunk. Rows of all K tiles are alike.
+  static __device__ int shift(const Stored& of, int row) {
+    const auto first = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(of.matrix)) +
+                       static_cast<unsigned>(row) * static_cast<unsigned>(row_bytes(of));
+    return static_cast<int>(first % kChunkBytes);
+  }
+  // The steps that MMAs take, where so many are left.
+  static __device__ int steps_of(int left) {
+    return (left + kStep<Element> - 1) / kStep<Element> * kStep<Element>;
+  }
+  // Of a chunk, where so many elements of its row are left.
+  static __device__ int bytes_of(int elements) { return min(max(elements, 0), kOfChunk) * kSize; }
+  static __device__ void copy(std::uint32_t to, const std::byte* from, int bytes, bool wanted) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.s32 p, %3, 0;"
+        " @p cp.async.cg.shared.global [%0], [%1], 16, %2; }" ::"r"(to),
+        "l"(from), "r"(bytes), "r"(static_cast<int>(wanted))
+        : "memory");
+  }
+
+  // Of the next K tile: where this thread's copy begins, elements from there to the end of its row;
+  // rows to the edge.
+  const std::byte* from_ = nullptr;
+  int columns_ = 0, rows_ = 0, shift_;
+#endif
 };
 
-// The tile of C of a piece, with the interface of partial_sums.cuh.
-template <typename Arithmetic, bool kAKMajor, bool kBKMajor>
-class UnalignedTile : public MmaTile<Arithmetic, UnalignedShape, kAKMajor, kBKMajor> {
-  using Base = MmaTile<Arithmetic, UnalignedShape, kAKMajor, kBKMajor>;
+#if __CUDA_ARCH__ >= 800
+
+// The tile of C of a block, with the interface of partial_sums.cuh.
+template <typename Arithmetic, typename Shape, bool kAKMajor, bool kBKMajor>
+class UnalignedTile : public MmaTile<Arithmetic, Shape, kAKMajor, kBKMajor> {
+  using Base = MmaTile<Arithmetic, Shape, kAKMajor, kBKMajor>;
 
  public:
-  static constexpr int kThreads = UnalignedShape::kThreads;  // of partial sums
+  static constexpr int kThreads = Shape::kThreads;  // of partial sums
 
-  __device__ UnalignedTile(const UnalignedWork& work, TileOrder::Place place,
-                           const std::byte* shared)
-      : Base(work.problem, std::int64_t{place.row} * kBM, std::int64_t{place.column} * kBN, {}, {},
-             shared),
-        work_(work) {}
+  __device__ UnalignedTile(const UnalignedWork& work, const std::byte* shared)
+      : Base(work.problem, 0, 0, {}, {}, shared), work_(work) {}
 
-  // Stores the tile through shared memory, a row per warp.
+  // Whether a part of this warp's tile is inside C.
+  __device__ bool inside() const {
+    return static_cast<int>(blockIdx.x) * Shape::kBM + Base::warp_row() < work_.problem.m &&
+           static_cast<int>(blockIdx.y) * Shape::kBN + Base::warp_column() < work_.problem.n;
+  }
+
+  // Adds the partial sums of the other pieces, which belong to blocks that started before.
+  __device__ void add_pieces() {
+    const int others = static_cast<int>(gridDim.z) - 1;
+    for (int i = 0; i < others; ++i) {
+      if (threadIdx.x % 32 == 0) wait_for_flag(flag_of(place(i)));
+      __syncwarp();
+      const float* from = partials_of(place(i));
+      this->for_each_accumulator([&](auto& sum, int j) { sum += __ldcg(from + j * kThreads); });
+    }
+    sync();  // every warp has seen the flags; reset them for the next launch
+    if (static_cast<int>(threadIdx.x) < others) *flag_of(place(static_cast<int>(threadIdx.x))) = 0;
+  }
+  // The place of a piece of this tile in the workspace.
+  static __device__ int place(int piece) {
+    return static_cast<int>((piece * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x);
+  }
+
+  __device__ float* partials_of(int place) const {
+    return work_.partials.sums + std::int64_t{place} * Shape::kBM * Shape::kBN + threadIdx.x;
+  }
+  __device__ int* flag_of(int place) const { return work_.partials.arrived + place; }
+  __device__ bool is_leader() const { return threadIdx.x == 0; }
+  __device__ void sync() const { __syncthreads(); }
+
+  // Stores the tile through shared memory, in place of the K tiles, a row per warp.
   __device__ void store_rows() {
     using Output = typename Base::Output;
+    constexpr int kSize = sizeof(Output), kPitch = Shape::kBN * kSize;
+    constexpr int kAcrossBlock = Shape::kBN / Shape::kWN;
+    static_assert(Shape::kBM * kPitch <= shared_bytes<Shape>(1));
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-    const auto address = [&](int row, int column) {  // of two elements; chunks are swizzled
-      return this->stage(UnalignedShape::kStages) + row * kLine +
-             swizzled(kLine, row, column / 8) * kChunkBytes + column % 8 * 2;
+    const auto address = [&](int row, int byte) {  // chunks are swizzled
+      return this->stage(0) + row * kPitch +
+             swizzled(kPitch, row, byte / kChunkBytes) * kChunkBytes + byte % kChunkBytes;
     };
+    // MMAs are 8 columns apart, so that bits of their chunks are set that the first one has clear.
+    const std::uint32_t mine = address(warp / kAcrossBlock * Shape::kWM + lane / 4,
+                                       (warp % kAcrossBlock * Shape::kWN + lane % 4 * 2) * kSize);
+    wait_for_copies<0>();
+    __syncthreads();
 #pragma unroll
     for (int i = 0; i < Base::kRows; ++i)
 #pragma unroll
@@ -109,214 +294,293 @@ class UnalignedTile : public MmaTile<Arithmetic, UnalignedShape, kAKMajor, kBKMa
         for (int half = 0; half < 2; ++half) {
           const Output pair[2] = {static_cast<Output>(this->acc_[i][j][2 * half]),
                                   static_cast<Output>(this->acc_[i][j][2 * half + 1])};
-          std::uint32_t bits;
-          memcpy(&bits, pair, sizeof bits);
-          const int row = Base::warp_row() + 16 * i + 8 * half + lane / 4,
-                    column = Base::warp_column() + 8 * j + lane % 4 * 2;
-          asm volatile("st.shared.u32 [%0], %1;" ::"r"(address(row, column)), "r"(bits) : "memory");
+          std::uint32_t bits[kSize / 2];
+          memcpy(bits, pair, sizeof bits);
+          const std::uint32_t to = (mine ^ (j * 8 * kSize)) + (16 * i + 8 * half) * kPitch;
+          if constexpr (kSize == 2)
+            asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(bits[0]) : "memory");
+          else
+            asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(to), "r"(bits[0]), "r"(bits[1])
+                         : "memory");
         }
     __syncthreads();
-    const int columns = static_cast<int>(min(this->n_ - this->column0_, std::int64_t{kBN}));
-    auto* c = static_cast<std::uint16_t*>(work_.c) + this->row0_ * this->n_ + this->column0_;
-    constexpr int kRowsOfWarp = kBM / kWarps;
-    std::uint32_t rows[kRowsOfWarp][1];
+    // Rows of a warp are eight apart, so that chunks of all are swizzled alike, and either all or
+    // none begin at an odd element of 16 bits. Words are stored where they are aligned in memory.
+    using Bits = std::conditional_t<kSize == 4, std::uint32_t, std::uint16_t>;
+    static_assert(kWarps == 8);
+    const std::int64_t n = work_.problem.n;
+    const int first_row = static_cast<int>(blockIdx.x) * Shape::kBM + warp;
+    const int first_column = static_cast<int>(blockIdx.y) * Shape::kBN;
+    const int columns = min(static_cast<int>(n) - first_column, Shape::kBN);
+    const int rows = static_cast<int>(work_.problem.m) - first_row;
+    Bits* const to = static_cast<Bits*>(work_.c) + first_row * n + first_column;
+    const int odd = static_cast<int>(reinterpret_cast<std::uintptr_t>(to) % 4) / kSize;
+    constexpr int kWords = std::max(1, kPitch / kBankBytes), kOfWord = 4 / kSize;
+    const auto store = [&](auto load) {
 #pragma unroll
-    for (int i = 0; i < kRowsOfWarp; ++i)
-      asm volatile("ld.shared.u32 %0, [%1];"
-                   : "=r"(rows[i][0])
-                   : "r"(address(warp + i * kWarps, 2 * lane))
-                   : "memory");
+      for (int i = 0; i < Shape::kBM / kWarps; ++i) {
+        if (i * kWarps >= rows) break;
 #pragma unroll
-    for (int i = 0; i < kRowsOfWarp; ++i) {
-      const int row = warp + i * kWarps;
-      if (this->row0_ + row < this->m_) store_row(c + row * this->n_, rows[i], columns);
+        for (int j = 0; j < kWords; ++j) {
+          const int column = (32 * j + lane) * kOfWord + odd, left = columns - column;
+          const std::uint32_t word = load(i * kWarps * kPitch + j * kBankBytes);
+          if (left >= kOfWord)
+            *reinterpret_cast<std::uint32_t*>(to + i * kWarps * n + column) = word;
+          else if (left > 0)
+            to[i * kWarps * n + column] = static_cast<Bits>(word);
+        }
+      }
+    };
+    const std::uint32_t row = address(warp, 4 * lane);
+    if (odd == 0) {
+      store([&](int at) { return load_shared<std::uint32_t>(row + at); });
+    } else {
+      const std::uint32_t next = address(warp, 4 * lane + 4);
+      store([&](int at) {
+        return load_shared<std::uint16_t>(row + 2 + at) | load_shared<std::uint16_t>(next + at)
+                                                              << 16;
+      });
+      const int i = lane;  // the first elements of its rows
+      if (i < Shape::kBM / kWarps && i * kWarps < rows)
+        to[i * kWarps * n] =
+            static_cast<Bits>(load_shared<std::uint16_t>(address(warp, 0) + i * kWarps * kPitch));
     }
   }
 
-  __device__ float* partials_of(int rank) const {
-    return work_.partials.sums + std::int64_t{rank} * kBM * kBN + threadIdx.x;
-  }
-  __device__ int* flag_of(int rank) const { return work_.partials.arrived + rank; }
-  __device__ bool is_leader() const { return threadIdx.x == 0; }
-  __device__ void sync() const { __syncthreads(); }
-
  private:
   const UnalignedWork& work_;
-};
-
-// The K tiles of all pieces of a block, one after another, loaded ahead into all stages but one.
-template <bool kAKMajor, bool kBKMajor>
-class UnalignedLoads {
- public:
-  __device__ UnalignedLoads(const UnalignedWork& work, std::uint32_t stages)
-      : work_(work),
-        walk_(work.schedule, static_cast<int>(blockIdx.x)),
-        stages_(stages),
-        a_(work.a, static_cast<int>(work.problem.m), static_cast<int>(work.problem.k)),
-        b_(work.b, static_cast<int>(work.problem.n), static_cast<int>(work.problem.k)) {
-    for (int i = 0; i < UnalignedShape::kStages - 1; ++i) load();
-  }
-
-  // The stage of the next K tile, which has arrived; the one before is loaded again. A barrier.
-  __device__ int next_stage() {
-    wait_for_copies<UnalignedShape::kStages - 2>();
-    __syncthreads();
-    load();
-    return stage_;
-  }
-
- private:
-  __device__ void load() {
-    if (left_ > 0 || next_piece()) {
-      const std::uint32_t stage = stages_ + stage_ * UnalignedShape::kStageBytes;
-      a_.load(stage);
-      b_.load(stage + kBM * kLine);
-      --left_;
-    }
-    commit_copies();
-    stage_ = stage_ + 1 == UnalignedShape::kStages ? 0 : stage_ + 1;
-  }
-  __device__ bool next_piece() {
-    simt::TilePiece piece;
-    if (!walk_.next(work_.schedule, piece)) return false;
-    const TileOrder::Place place = work_.tiles.place(piece.tile);
-    a_.begin(place.row * kBM, piece.first * kElements);
-    b_.begin(place.column * kBN, piece.first * kElements);
-    left_ = piece.end - piece.first;
-    return true;
-  }
-
-  const UnalignedWork& work_;
-  simt::TileWalk walk_;
-  int left_ = 0, stage_ = 0;  // K tiles left of the piece that is loaded; where the next one goes
-  std::uint32_t stages_;
-  UnalignedOperand<kAKMajor> a_;
-  UnalignedOperand<kBKMajor> b_;
 };
 
 #endif  // __CUDA_ARCH__ >= 800
 
-template <typename Arithmetic, bool kAKMajor, bool kBKMajor>
-__global__ void __launch_bounds__(UnalignedShape::kThreads, UnalignedShape::kBlocks)
+template <typename Arithmetic, typename Shape, bool kAKMajor, bool kBKMajor>
+__global__ void __launch_bounds__(Shape::kThreads, kBlocks<typename Arithmetic::Element, Shape>)
     mma_sync_unaligned([[maybe_unused]] const __grid_constant__ UnalignedWork work) {
 #if __CUDA_ARCH__ >= 800
+  using Element = typename Arithmetic::Element;
+  using A = UnalignedOperand<Element, Shape::kBM, kAKMajor>;
+  using B = UnalignedOperand<Element, Shape::kBN, kBKMajor>;
+  constexpr bool kTransposes = sizeof(Element) == 4;  // all K tiles are K-major then
   extern __shared__ __align__(kBankBytes) std::byte shared[];
+  const std::uint32_t k_tile = shared_address(shared);
+  const int m = static_cast<int>(work.problem.m), n = static_cast<int>(work.problem.n),
+            k = static_cast<int>(work.problem.k);
+  const Stored stored_a{work.a, m, k}, stored_b{work.b, n, k};
+  const int first_k = static_cast<int>(blockIdx.z) * work.k_tiles * kElements<Element>;
+  const int k_tiles =
+      min(work.k_tiles, (k - first_k + kElements<Element> - 1) / kElements<Element>);
+  A a(stored_a, static_cast<int>(blockIdx.x) * Shape::kBM, first_k);
+  B b(stored_b, static_cast<int>(blockIdx.y) * Shape::kBN, first_k);
+  constexpr int kStageBytes = A::kBytes + B::kBytes;
+  const std::uint32_t stages = k_tile + Shape::kStageBytes;
+  std::uint32_t reads = stages, writes = stages;
+  const auto next = [&](std::uint32_t stage) {
+    stage += kStageBytes;
+    return stage == stages + Shape::kStages * kStageBytes ? stages : stage;
+  };
+  const auto load = [&](int i) {
+    if (i < k_tiles) {
+      a.load(stored_a, writes);
+      b.load(stored_b, writes + A::kBytes);
+    }
+    commit_copies();
+    writes = next(writes);
+  };
   wait_for_previous_launch();
-  UnalignedLoads<kAKMajor, kBKMajor> loads(work, shared_address(shared));
-  simt::TileWalk walk(work.schedule, static_cast<int>(blockIdx.x));
-  const int rank = work.schedule.rank(static_cast<int>(blockIdx.x));
-  for (simt::TilePiece piece; walk.next(work.schedule, piece);) {
-    const TileOrder::Place place = work.tiles.place(piece.tile);
-    UnalignedTile<Arithmetic, kAKMajor, kBKMajor> tile(work, place, shared);
 #pragma unroll 1
-    for (int k_tile = piece.first; k_tile < piece.end; ++k_tile) {
-      const std::uint32_t stage = tile.stage(loads.next_stage());
-      const int steps = static_cast<int>(
-          min((work.problem.k - std::int64_t{k_tile} * kElements + 15) / 16, std::int64_t{4}));
+  for (int i = 0; i < Shape::kStages - 1; ++i) load(i);
+  UnalignedTile<Arithmetic, Shape, kAKMajor || kTransposes, kBKMajor || kTransposes> tile(work,
+                                                                                          shared);
+#pragma unroll 1
+  for (int i = 0; i < k_tiles; ++i) {
+    wait_for_copies<Shape::kStages - 2>();
+    __syncthreads();
+    const int left = k - first_k - i * kElements<Element>;
+    a.shift_rows(stored_a, reads, k_tile, left);
+    b.shift_rows(stored_b, reads + A::kBytes, k_tile + Shape::kBM * kLine, left);
+    reads = next(reads);
+    load(i + Shape::kStages - 1);
+    __syncthreads();
+    if (!tile.inside()) continue;
 #pragma unroll
-      for (int step = 0; step < UnalignedShape::kSteps; ++step) {
-        if (step >= steps) break;
-        typename decltype(tile)::Fragments fragments;
-        tile.load_fragments(fragments, stage, step);
-        tile.multiply(fragments);
-      }
+    for (int step = 0; step < Shape::kSteps; ++step) {
+      if (step * kStep<Element> >= left) break;
+      typename decltype(tile)::Fragments fragments;
+      tile.load_fragments(fragments, k_tile, step);
+      tile.multiply(fragments);
     }
-    if (piece.first > 0) {  // another block stores the tile
-      store_partial(tile, rank);
-      continue;
-    }
-    if (piece.end < work.schedule.k_tiles) add_partials(tile, work.schedule, rank, piece.tile);
-    tile.store_rows();
   }
+  if (work.early) let_next_launch_begin();
+  if (blockIdx.z + 1 < gridDim.z) {  // the last piece's block stores the tile
+    store_partial(tile, tile.place(static_cast<int>(blockIdx.z)));
+    return;
+  }
+  if (gridDim.z > 1) tile.add_pieces();
+  tile.store_rows();
 #endif
 }
 
-// Measured on an H200 (NOTES.md): seconds of a launch; shares of the rates of reads; FLOP/s of an
-// SM.
-constexpr double kLaunchSeconds = 2.5e-6, kOfDram = 1.8e12 / Device::kH200Dram,
-                 kOfL2 = 4e12 / Device::kH200L2, kOfSm = 1.5e12;
-
+// Into how many pieces along k all tiles are cut.
 struct UnalignedPlan {
-  simt::TileSchedule schedule;
+  std::int64_t rows, columns;  // of tiles
+  int pieces, k_tiles;         // of a tile; of a piece
   double seconds;
+  bool early;  // the next launch may begin when C is stored
 };
 
-UnalignedPlan plan_of(const Problem& p, const Device& device) {
-  using Shape = UnalignedShape;
-  const int blocks = std::max(1, device.sm_count) * Shape::kBlocks;
-  const double l2 = kOfL2 * device.l2_bytes_per_second / blocks;  // of a block
-  // A copy of zeros, beyond an edge of A or B, takes as long as another.
-  const double k_tile_bytes =
-      2.0 * (Shape::kBM + Shape::kBN) * static_cast<double>(std::min<std::int64_t>(p.k, kElements));
-  constexpr double kSumBytes = sizeof(float) * Shape::kBM * Shape::kBN;
-  constexpr double kFlop = 2.0 * Shape::kBM * Shape::kBN * kElements;
-  simt::TileCost cost{};
-  cost.k_tile = std::max(device.clock_ratio() * kFlop * Shape::kBlocks / kOfSm, k_tile_bytes / l2);
-  cost.finish = 1.6e-6 * device.clock_ratio() + kSumBytes / 2 / l2;
-  cost.exchange = 0.5e-6 * device.clock_ratio() + 2 * kSumBytes / l2;
-  cost.further = kSumBytes / l2;
-  cost.alone = 0.4;
-  const simt::TileSchedule schedule =
-      simt::tile_schedule(p, Shape::kBM, Shape::kBN, kElements, blocks, cost);
-  const double least = bytes_minimum(p) / (kOfDram * device.dram_bytes_per_second);
-  return {schedule, kLaunchSeconds + std::max(simt::seconds(schedule, cost), least)};
+// Fitted to 191 problems on an H100 (NOTES.md), in seconds. A block that is alone on its SM: its
+// start, a K tile. Each of several blocks: its start, moving 128 lines of a K tile and the share of
+// that in TF32, the MMAs of a K tile of 64 x 64, storing 128 bytes of a row of C; a row costs as
+// much as so many more, and odd rows of 16-bit elements as many times as much. What an empty place
+// in the last wave costs, of a block. An exchange of partial sums: waiting, adding those of 64 x 64
+// elements, storing them. Where the next launch begins early.
+constexpr double kLaunch = 2.2e-6, kAlone = 1.13e-6, kAloneKTile = 0.87e-6, kBlock = 0.13e-6,
+                 kMove = 0.57e-6, kMoveTf32 = 0.87, kMultiply = 0.10e-6, kStore = 0.13e-6 / 64,
+                 kRow = 3, kOdd = 1.47, kIdle = 0.35, kExchange = 2.83e-6, kAdd = 0.28e-6,
+                 kPartial = 0.55e-6, kEarly = -0.3e-6;
+constexpr double kOfDram = 0.56;  // share of the rate of DRAM that its reads and stores reach
+
+// Lines that a tile moves on average: the last one rounds up to its half or quarter, or 32.
+inline double moved_lines(std::int64_t lines, int tile) {
+  const std::int64_t last = lines % tile;
+  std::int64_t moved = last > 0 ? tile : 0;
+  while (moved / 2 >= std::max<std::int64_t>(last, 32)) moved /= 2;
+  return static_cast<double>(lines - last + moved) / static_cast<double>(ceil_div(lines, tile));
 }
 
-template <typename Arithmetic>
-Launch launch_of(const Problem& p, const Device& device, const Operands& o) {
-  using Shape = UnalignedShape;
-  const simt::TileSchedule schedule = plan_of(p, device).schedule;
-  const auto [partials, memory] = partial_sums(
-      schedule, std::int64_t{schedule.streaming} * Shape::kBM * Shape::kBN, schedule.streaming);
+template <typename Shape>
+double seconds_of(const Problem& p, const Device& device, const UnalignedPlan& plan) {
+  const PrecisionTraits& traits = traits_of(p.precision);
+  const bool words = traits.input_bytes == 4;
+  const double tiles = static_cast<double>(plan.rows * plan.columns);
+  const double area = Shape::kBM * Shape::kBN / 4096.0;
+  const double k_tiles = 1.0 * traits.input_bytes * static_cast<double>(p.k) / kLine / plan.pieces;
+  // MN-major operands are moved in rows of a tile's width.
+  const double moved = (transposes_a(p.layout) ? Shape::kBM : moved_lines(p.m, Shape::kBM)) +
+                       (transposes_b(p.layout) ? moved_lines(p.n, Shape::kBN) : Shape::kBN);
+  // Warps whose tile is outside C do not multiply.
+  const double multiplied = static_cast<double>(ceil_div(p.m, Shape::kWM) * Shape::kWM *
+                                                ceil_div(p.n, Shape::kWN) * Shape::kWN) /
+                            4096 / tiles;
+  const bool odd = traits.output_bytes == 2 && p.n % 2 != 0;
+  const double lines = 1.0 * traits.output_bytes * static_cast<double>(p.n) / kLine;
+  const double store = kStore * (odd ? kOdd : 1) * static_cast<double>(p.m) *
+                       (lines + kRow * static_cast<double>(plan.columns)) / tiles / plan.pieces;
+  const double others = plan.pieces - 1;
+  const double block =
+      kBlock + store + kPartial * area * others / plan.pieces +
+      k_tiles * (kMove * (words ? kMoveTf32 : 1) * moved / 128 + kMultiply * multiplied);
+  const double alone = kAlone + kAloneKTile * plan.k_tiles + store;
+  const auto wave = [&](double blocks_of_sm) {
+    return simt::limited_by(alone, blocks_of_sm * block);
+  };
+  constexpr int kReserved = 1024;  // of shared memory, for each block
+  const int room = (simt::shared_memory_limit(device) + kReserved) /
+                   (shared_bytes<Shape>(plan.k_tiles) + kReserved);
+  const double most = std::min(room, words ? kBlocks<float, Shape> : Shape::kBlocks);
+  const double blocks = tiles * plan.pieces / std::max(1, device.sm_count), waves = blocks / most;
+  const double computed = waves <= 1 ? wave(std::ceil(blocks))
+                                     : (waves + kIdle * (std::ceil(waves) - waves)) * wave(most);
+  const double exchange = others > 0 ? kExchange + kAdd * area * others : 0;
+  return kLaunch + (plan.early ? kEarly : 0) + device.clock_ratio() * exchange +
+         simt::limited_by(device.clock_ratio() * computed,
+                          bytes_minimum(p) / (kOfDram * device.dram_bytes_per_second));
+}
+
+// The fastest by the model first.
+template <typename Shape>
+std::vector<UnalignedPlan> plans_of(const Problem& p, const Device& device) {
+  constexpr std::int64_t kMostPieces = 32;
+  constexpr std::size_t kMostPlans = 3;
+  const std::int64_t rows = ceil_div(p.m, Shape::kBM), columns = ceil_div(p.n, Shape::kBN),
+                     k_tiles = ceil_div(p.k, kLine / traits_of(p.precision).input_bytes);
+  const std::int64_t most_blocks = std::int64_t{8} * Shape::kBlocks * device.sm_count;
+  std::vector<UnalignedPlan> plans;
+  for (std::int64_t pieces = 1; pieces <= std::min(k_tiles, kMostPieces); ++pieces) {
+    const std::int64_t each = ceil_div(k_tiles, pieces);
+    if (ceil_div(k_tiles, each) != pieces) continue;
+    if (pieces > 1 && rows * columns * pieces > most_blocks) break;  // else too much workspace
+    // With fewer blocks, those of the next launch would wait where this one's could run.
+    const bool early = pieces == 1 && rows * columns > 2 * device.sm_count;
+    plans.push_back({rows, columns, static_cast<int>(pieces), static_cast<int>(each), 0, early});
+    plans.back().seconds = seconds_of<Shape>(p, device, plans.back());
+  }
+  std::ranges::sort(plans, {}, &UnalignedPlan::seconds);
+  plans.resize(std::min(plans.size(), kMostPlans));
+  return plans;
+}
+
+template <typename Arithmetic, typename Shape>
+Launch launch_of(const Problem& p, const UnalignedPlan& plan, const Operands& o) {
+  const std::int64_t partials = plan.rows * plan.columns * (plan.pieces - 1);
+  const auto [sums, memory] = partial_sums(partials * Shape::kBM * Shape::kBN, partials);
   const UnalignedWork work{.problem = p,
-                           .tiles = {schedule.tile_rows, schedule.tile_columns, kGroup},
-                           .schedule = schedule,
-                           .partials = partials,
+                           .k_tiles = plan.k_tiles,
+                           .early = plan.early,
+                           .partials = sums,
                            .a = static_cast<const std::byte*>(o.a),
                            .b = static_cast<const std::byte*>(o.b),
                            .c = o.c};
   const auto kernel = with_transposes(p.layout, [&]<bool kTransposesA, bool kTransposesB>() {
-    return mma_sync_unaligned<Arithmetic, !kTransposesA, kTransposesB>;
+    return mma_sync_unaligned<Arithmetic, Shape, !kTransposesA, kTransposesB>;
   });
-  const LaunchShape grid{.blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming,
+  const LaunchShape grid{.blocks = static_cast<int>(plan.rows),
                          .threads = Shape::kThreads,
-                         .shared_bytes = kSharedBytes,
-                         .overlaps = may_overlap(kernel)};
-  simt::allow_shared_bytes(kernel, kSharedBytes);
+                         .shared_bytes = shared_bytes<Shape>(plan.k_tiles),
+                         .overlaps = may_overlap(kernel),
+                         .across = static_cast<int>(plan.columns),
+                         .deep = plan.pieces};
+  simt::allow_shared_bytes(kernel, shared_bytes<Shape>());
   return simt::keeping(memory, [=](Stream stream) { enqueue(kernel, grid, stream, work); });
 }
 
-Traffic traffic_of(const Problem& p, const Device& device) {
-  using Shape = UnalignedShape;
-  Traffic traffic = simt::tile_traffic(p, Shape::kBM, Shape::kBN, kElements, Shape::kWavefronts);
-  const double partials = simt::continued_pieces(plan_of(p, device).schedule) * 2.0 *
-                          sizeof(float) * Shape::kBM * Shape::kBN;
-  traffic.dram += partials;
-  traffic.l2 += partials;
-  return traffic;
+template <typename Shape>
+void add_candidates(std::vector<Candidate>& to, const Problem& p, const Device& device) {
+  if (ceil_div(p.n, Shape::kBN) > kMostAcross ||
+      simt::shared_memory_unsupported(shared_bytes<Shape>(), device))
+    return;
+  for (const UnalignedPlan& plan : plans_of<Shape>(p, device)) {
+    Traffic traffic = simt::tile_traffic(
+        p, Shape::kBM, Shape::kBN, kLine / traits_of(p.precision).input_bytes, Shape::kWavefronts);
+    const double partials = 2.0 * sizeof(float) * Shape::kBM * Shape::kBN *
+                            static_cast<double>(plan.rows * plan.columns * (plan.pieces - 1));
+    traffic.dram += partials;
+    traffic.l2 += partials;
+    to.push_back({plan.seconds, traffic, [p, plan](const Operands& o) {
+                    switch (p.precision) {
+                      case Precision::bf16:
+                        return launch_of<Bf16, Shape>(p, plan, o);
+                      case Precision::f16:
+                        return launch_of<F16, Shape>(p, plan, o);
+                      default:
+                        return launch_of<Tf32, Shape>(p, plan, o);
+                    }
+                  }});
+  }
 }
 
 const Registration registration({
     .name = "MmaSyncUnaligned",
-    .idea = "Copies of 4 bytes: rows need not begin at multiples of 16 bytes; stream-K.",
-    .source = "PTX ISA, cp.async; Osama et al., Stream-K (2023)",
+    .idea = "Shifts rows in shared memory: they need not begin at multiples of 16 bytes.",
+    .source = "PTX ISA, cp.async",
     .rung = 49,
-    .precisions = {Precision::bf16, Precision::f16},
+    .precisions = {Precision::bf16, Precision::f16, Precision::tf32},
     .layouts = {kLayouts.begin(), kLayouts.end()},
     .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
       if (device.compute_capability < 80) return "requires compute capability 8.0";
-      if (!simt::counts_fit(p, UnalignedShape::kBM, UnalignedShape::kBN, kElements))
-        return simt::kCountsDoNotFit;
-      if (lda(p) % 2 != 0 || ldb(p) % 2 != 0)
-        return "requires rows of A and B with even numbers of elements";
-      return simt::shared_memory_unsupported(kSharedBytes, device);
+      if (!simt::counts_fit(p, Square::kBM, Square::kBN, kElements<float>) ||
+          ceil_div(p.n, Square::kBN) > kMostAcross)
+        return "requires m and k below 2^31 - 1024, n below 2^22";
+      return simt::shared_memory_unsupported(shared_bytes<Square>(), device);
     },
-    .traffic = traffic_of,
-    .estimate = [](const Problem& p, const Device& device) { return plan_of(p, device).seconds; },
-    .prepare =
-        [](const Problem& p, const Device& device, const Operands& o) {
-          return p.precision == Precision::bf16 ? launch_of<Bf16>(p, device, o)
-                                                : launch_of<F16>(p, device, o);
+    .candidates =
+        [](const Problem& p, const Device& device) {
+          std::vector<Candidate> candidates;
+          add_candidates<Square>(candidates, p, device);
+          add_candidates<Wide>(candidates, p, device);
+          add_candidates<Tall>(candidates, p, device);
+          add_candidates<Flat>(candidates, p, device);
+          return candidates;
         },
 });
 

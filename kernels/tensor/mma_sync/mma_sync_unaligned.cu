@@ -54,8 +54,14 @@ constexpr int shared_bytes(int k_tiles = Shape::kStages) {
 }
 
 // Blocks per SM, as many as there are registers for.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+constexpr bool kTakesMore = true;  // ptxas needs more registers for sm_80
+#else
+constexpr bool kTakesMore = false;
+#endif
 template <typename Element, typename Shape>
-constexpr int kBlocks = Shape::kBlocks - (sizeof(Element) == 4 && Shape::kBM * Shape::kBN > 4096);
+constexpr int kBlocks = Shape::kBlocks -
+                        (Shape::kBM * Shape::kBN > 4096 && (sizeof(Element) == 4 || kTakesMore));
 
 // A block per tile of C and piece along k: blockIdx is the tile's row, its column, the piece.
 struct UnalignedWork {
@@ -128,14 +134,18 @@ class UnalignedOperand {
     to += row() * kPitch + chunk() * kChunkBytes;
     const int bytes = bytes_of(columns_), further = bytes_of(columns_ - kOfChunk);
     const bool last = chunk() == kChunks - 1 && shift_ != 0;
+    // The last row, if its chunk reaches beyond the end of the matrix: store_end stores that.
+    const int end = bytes % kChunkBytes != 0 ? rows_ - 1 : -1;
+    const int further_end = further % kChunkBytes != 0 ? rows_ - 1 : -1;
     for_rows(kKMajor ? rows_ : steps_of(rows_), [&]<int kCount>() {
       const std::byte* from = from_;
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
-        const bool inside = row() + i * kRowsAtOnce < rows_;
-        copy(to + i * kRowsAtOnce * kPitch, from, inside ? bytes : 0, true);
+        const int row = this->row() + i * kRowsAtOnce;
+        const bool inside = row < rows_;
+        copy(to + i * kRowsAtOnce * kPitch, from, inside ? bytes : 0, row != end);
         copy(to + i * kRowsAtOnce * kPitch + kChunkBytes, from + kChunkBytes, inside ? further : 0,
-             last);
+             last && row != further_end);
         from += kRowsAtOnce * row_bytes(of);
       }
     });
@@ -146,6 +156,34 @@ class UnalignedOperand {
       from_ += kRows * row_bytes(of);
       rows_ -= kRows;
     }
+  }
+  // The last chunk of the matrix, if that fills it in part: a thread's element, or 0; each of the
+  // first kOfChunk threads has one.
+  __device__ std::uint32_t load_end(const Stored& of) const {
+    const std::byte* end = of.matrix + std::int64_t{of.lines} * of.k * kSize;
+    const int rest = static_cast<int>(reinterpret_cast<std::uintptr_t>(end) % kChunkBytes);
+    const int at = static_cast<int>(threadIdx.x) * kSize;
+    if (at >= rest) return 0;
+    if constexpr (kSize == 4)
+      return __ldg(reinterpret_cast<const std::uint32_t*>(end - rest + at));
+    else
+      return __ldg(reinterpret_cast<const std::uint16_t*>(end - rest + at));
+  }
+  // Stores it among the copies of a K tile, from where so many lines and steps of k are left, if it
+  // belongs there.
+  __device__ void store_end(const Stored& of, std::uint32_t copies, int lines, int steps,
+                            std::uint32_t element) const {
+    if (threadIdx.x >= kOfChunk || std::int64_t{of.lines} * of.k % kOfChunk == 0) return;
+    const int last_row = (kKMajor ? lines : steps) - 1, last_column = (kKMajor ? steps : lines) - 1;
+    if (last_row >= kRows || last_column > kRowBytes / kSize + kOfChunk) return;
+    const int chunk_at = (last_column * kSize + shift(of, last_row)) / kChunkBytes * kChunkBytes;
+    if (chunk_at > kRowBytes) return;
+    const std::uint32_t to = copies + last_row * kPitch + chunk_at + threadIdx.x * kSize;
+    if constexpr (kSize == 4)
+      asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(element) : "memory");
+    else
+      asm volatile("st.shared.u16 [%0], %1;" ::"r"(to), "h"(static_cast<std::uint16_t>(element))
+                   : "memory");
   }
   // From what was copied to the K tile, of which so many steps are left to the end of k.
   __device__ void shift_rows(const Stored& of, std::uint32_t from, std::uint32_t to,
@@ -369,37 +407,39 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks<typename Arithmetic::
   const int first_k = static_cast<int>(blockIdx.z) * work.k_tiles * kElements<Element>;
   const int k_tiles =
       min(work.k_tiles, (k - first_k + kElements<Element> - 1) / kElements<Element>);
-  A a(stored_a, static_cast<int>(blockIdx.x) * Shape::kBM, first_k);
-  B b(stored_b, static_cast<int>(blockIdx.y) * Shape::kBN, first_k);
+  const int first_row = static_cast<int>(blockIdx.x) * Shape::kBM,
+            first_column = static_cast<int>(blockIdx.y) * Shape::kBN;
+  A a(stored_a, first_row, first_k);
+  B b(stored_b, first_column, first_k);
   constexpr int kStageBytes = A::kBytes + B::kBytes;
-  const std::uint32_t stages = k_tile + Shape::kStageBytes;
-  std::uint32_t reads = stages, writes = stages;
-  const auto next = [&](std::uint32_t stage) {
-    stage += kStageBytes;
-    return stage == stages + Shape::kStages * kStageBytes ? stages : stage;
-  };
-  const auto load = [&](int i) {
-    if (i < k_tiles) {
-      a.load(stored_a, writes);
-      b.load(stored_b, writes + A::kBytes);
-    }
-    commit_copies();
-    writes = next(writes);
-  };
+  const std::uint32_t first = k_tile + Shape::kStageBytes;
+  const std::uint32_t last = first + (Shape::kStages - 1) * kStageBytes;
   wait_for_previous_launch();
-#pragma unroll 1
-  for (int i = 0; i < Shape::kStages - 1; ++i) load(i);
   UnalignedTile<Arithmetic, Shape, kAKMajor || kTransposes, kBKMajor || kTransposes> tile(work,
                                                                                           shared);
+  std::uint32_t stage = first + kStageBytes;  // of K tile i
 #pragma unroll 1
-  for (int i = 0; i < k_tiles; ++i) {
-    wait_for_copies<Shape::kStages - 2>();
-    __syncthreads();
+  for (int i = 1 - Shape::kStages; i < k_tiles; ++i) {  // at first it only loads
+    const std::uint32_t before = stage == first ? last : stage - kStageBytes, copies = stage;
+    stage = stage == last ? first : stage + kStageBytes;
+    if (i + Shape::kStages - 1 < k_tiles) {
+      a.load(stored_a, before);
+      b.load(stored_b, before + A::kBytes);
+    }
+    commit_copies();
+    if (i < 0) continue;
     const int left = k - first_k - i * kElements<Element>;
-    a.shift_rows(stored_a, reads, k_tile, left);
-    b.shift_rows(stored_b, reads + A::kBytes, k_tile + Shape::kBM * kLine, left);
-    reads = next(reads);
-    load(i + Shape::kStages - 1);
+    if (left > kElements<Element> + kChunkBytes) {
+      wait_for_copies<Shape::kStages - 1>();
+    } else {  // the end of k
+      const std::uint32_t end_a = a.load_end(stored_a), end_b = b.load_end(stored_b);
+      wait_for_copies<Shape::kStages - 1>();
+      a.store_end(stored_a, copies, m - first_row, left, end_a);
+      b.store_end(stored_b, copies + A::kBytes, n - first_column, left, end_b);
+    }
+    __syncthreads();
+    a.shift_rows(stored_a, copies, k_tile, left);
+    b.shift_rows(stored_b, copies + A::kBytes, k_tile + Shape::kBM * kLine, left);
     __syncthreads();
     if (!tile.inside()) continue;
 #pragma unroll
@@ -571,6 +611,8 @@ const Registration registration({
       if (!simt::counts_fit(p, Square::kBM, Square::kBN, kElements<float>) ||
           ceil_div(p.n, Square::kBN) > kMostAcross)
         return "requires m and k below 2^31 - 1024, n below 2^22";
+      if (traits_of(p.precision).input_bytes * std::min(lda(p), ldb(p)) < kChunkBytes)
+        return "requires rows of A and B of at least 16 bytes";
       return simt::shared_memory_unsupported(shared_bytes<Square>(), device);
     },
     .candidates =

@@ -38,6 +38,7 @@ constexpr int kElements = kLine / static_cast<int>(sizeof(Element));  // steps o
 template <typename Element>
 constexpr int kStep = kStepBytes / static_cast<int>(sizeof(Element));  // of an MMA
 
+// Tiles: rows, columns, bytes along k, those of a warp, stages, blocks per SM.
 using Square = MmaShape<64, 64, kLine, 16, 32, 3, 4>;
 using Wide = MmaShape<64, 128, kLine, 32, 32, 3, 3>;
 using Tall = MmaShape<128, 32, kLine, 16, 32, 3, 3>;
@@ -411,6 +412,9 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks<typename Arithmetic::
             first_column = static_cast<int>(blockIdx.y) * Shape::kBN;
   A a(stored_a, first_row, first_k);
   B b(stored_b, first_column, first_k);
+  // Whether the copies of the last K tile may contain the end of A or B.
+  const bool at_end =
+      m - first_row <= Shape::kBM + kChunkBytes || n - first_column <= Shape::kBN + kChunkBytes;
   constexpr int kStageBytes = A::kBytes + B::kBytes;
   const std::uint32_t first = k_tile + Shape::kStageBytes;
   const std::uint32_t last = first + (Shape::kStages - 1) * kStageBytes;
@@ -429,9 +433,9 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks<typename Arithmetic::
     commit_copies();
     if (i < 0) continue;
     const int left = k - first_k - i * kElements<Element>;
-    if (left > kElements<Element> + kChunkBytes) {
+    if (left > kElements<Element> + kChunkBytes || !at_end) {
       wait_for_copies<Shape::kStages - 1>();
-    } else {  // the end of k
+    } else {
       const std::uint32_t end_a = a.load_end(stored_a), end_b = b.load_end(stored_b);
       wait_for_copies<Shape::kStages - 1>();
       a.store_end(stored_a, copies, m - first_row, left, end_a);

@@ -52,10 +52,10 @@
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/registry.hpp"
 #include "kernels/tensor/skinny/swapped_plan.hpp"
-#include "kernels/tensor/wgmma/store_row.cuh"
 #include "kernels/tensor/wgmma/register_operand.cuh"
 #include "kernels/tensor/wgmma/staged_operand.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
+#include "kernels/tensor/wgmma/store_row.cuh"
 #include "kernels/tensor/wgmma/wgmma.cuh"
 
 namespace gemm::tensor {

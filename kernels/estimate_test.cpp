@@ -269,6 +269,18 @@ TEST(Best, PicksTheKernelWithTheShortestPrediction) {
   picks("MmaF64StreamK", {1, 28672, 4096, Precision::f64, Layout::tt});
 }
 
+// It copies chunks of 16 bytes; the columns of tiles are a grid's second dimension.
+TEST(MmaSyncUnaligned, RefusesShortRowsAndVeryWideC) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const auto refuses = [](const Problem& p) {
+    return find("MmaSyncUnaligned")->unsupported(p, kHopper).has_value();
+  };
+  EXPECT_TRUE(refuses({300, 300, 7, Precision::bf16}));
+  EXPECT_FALSE(refuses({300, 301, 9, Precision::bf16}));
+  EXPECT_FALSE(refuses({300, 301, 7, Precision::tf32}));
+  EXPECT_TRUE(refuses({300, 1 << 23, 9, Precision::bf16}));
+}
+
 // Before it tried any, by the estimates.
 TEST(Best, IsOfferedWithATrialOfTheCandidates) {
   SKIP_WITHOUT_GPU_KERNELS();

@@ -30,7 +30,7 @@ struct PartialSumsMemory {
   simt::DeviceMemory memory;
 };
 
-// Allocates so many sums and flags. Throws std::runtime_error.
+// Allocates so many sums and flags, or nothing if there are none. Throws std::runtime_error.
 inline PartialSumsMemory partial_sums(std::int64_t sums, std::int64_t flags) {
   if (flags == 0) return {};
   const auto memory = simt::device_array<float>(sums + flags);
@@ -43,7 +43,7 @@ inline PartialSumsMemory partial_sums(std::int64_t sums, std::int64_t flags) {
   return {partial, memory};
 }
 
-// The same, or nothing if no tile is cut.
+// The same; nothing if no tile is cut.
 inline PartialSumsMemory partial_sums(const simt::TileSchedule& schedule, std::int64_t sums,
                                       std::int64_t flags) {
   return schedule.streamed() == 0 ? PartialSumsMemory{} : partial_sums(sums, flags);

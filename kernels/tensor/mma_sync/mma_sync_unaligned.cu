@@ -424,11 +424,12 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks<typename Arithmetic::
   std::uint32_t stage = first + kStageBytes;  // of K tile i
 #pragma unroll 1
   for (int i = 1 - Shape::kStages; i < k_tiles; ++i) {  // at first it only loads
-    const std::uint32_t before = stage == first ? last : stage - kStageBytes, copies = stage;
+    const std::uint32_t copies = stage;
+    const std::uint32_t free = stage == first ? last : stage - kStageBytes;  // of K tile i - 1
     stage = stage == last ? first : stage + kStageBytes;
     if (i + Shape::kStages - 1 < k_tiles) {
-      a.load(stored_a, before);
-      b.load(stored_b, before + A::kBytes);
+      a.load(stored_a, free);
+      b.load(stored_b, free + A::kBytes);
     }
     commit_copies();
     if (i < 0) continue;
@@ -472,17 +473,22 @@ struct UnalignedPlan {
   bool early;  // the next launch may begin when C is stored
 };
 
-// Fitted to 191 problems on an H100 (NOTES.md), in seconds. A block that is alone on its SM: its
-// start, a K tile. Each of several blocks: its start, moving 128 lines of a K tile and the share of
-// that in TF32, the MMAs of a K tile of 64 x 64, storing 128 bytes of a row of C; a row costs as
-// much as so many more, and odd rows of 16-bit elements as many times as much. What an empty place
-// in the last wave costs, of a block. An exchange of partial sums: waiting, adding those of 64 x 64
-// elements, storing them. Where the next launch begins early.
-constexpr double kLaunch = 2.2e-6, kAlone = 1.13e-6, kAloneKTile = 0.87e-6, kBlock = 0.13e-6,
-                 kMove = 0.57e-6, kMoveTf32 = 0.87, kMultiply = 0.10e-6, kStore = 0.13e-6 / 64,
-                 kRow = 3, kOdd = 1.47, kIdle = 0.35, kExchange = 2.83e-6, kAdd = 0.28e-6,
-                 kPartial = 0.55e-6, kEarly = -0.3e-6;
-constexpr double kOfDram = 0.56;  // share of the rate of DRAM that its reads and stores reach
+// Fitted to 203 problems on an H100 (NOTES.md). Seconds where nothing else is said.
+constexpr double kLaunch = 2.2e-6,       // a launch
+    kEarly = -0.3e-6,                    // if the next launch begins early
+    kAlone = 1.13e-6,                    // a block that is alone on its SM
+    kAloneKTile = 0.87e-6,               // each of its K tiles
+    kBlock = 0.13e-6,                    // each block of several on an SM
+    kMove = 0.57e-6,                     // 128 lines of a K tile are copied and shifted
+    kMoveTf32 = 0.87,                    // times as long in TF32
+    kMultiply = 0.10e-6,                 // the MMAs of a K tile of 64 x 64
+    kStore = 0.13e-6 / 64,               // 128 bytes of a row of C are stored
+    kRow = 3,                            // a row costs as much as so many of these
+    kOdd = 1.47,                         // times as long if 16-bit rows have odd lengths
+    kIdle = 0.35,                        // share of a wave that its empty places cost
+    kExchange = 2.83e-6,                 // waiting for partial sums
+    kAdd = 0.28e-6, kPartial = 0.55e-6,  // adding, and storing, those of 64 x 64 elements
+    kOfDram = 0.56;                      // share of the rate of DRAM
 
 // Lines that a tile moves on average: the last one rounds up to its half or quarter, or 32.
 inline double moved_lines(std::int64_t lines, int tile) {
@@ -584,8 +590,10 @@ void add_candidates(std::vector<Candidate>& to, const Problem& p, const Device& 
       simt::shared_memory_unsupported(shared_bytes<Shape>(), device))
     return;
   for (const UnalignedPlan& plan : plans_of<Shape>(p, device)) {
-    Traffic traffic = simt::tile_traffic(
-        p, Shape::kBM, Shape::kBN, kLine / traits_of(p.precision).input_bytes, Shape::kWavefronts);
+    // A shift loads two chunks and stores one.
+    Traffic traffic =
+        simt::tile_traffic(p, Shape::kBM, Shape::kBN, kLine / traits_of(p.precision).input_bytes,
+                           Shape::kWavefronts + 3 * (Shape::kBM + Shape::kBN));
     const double partials = 2.0 * sizeof(float) * Shape::kBM * Shape::kBN *
                             static_cast<double>(plan.rows * plan.columns * (plan.pieces - 1));
     traffic.dram += partials;

@@ -214,7 +214,7 @@ TEST(Candidates, AreSeveralPlansWithTheirTraffic) {
   EXPECT_GE(plans("WgmmaStreamK", {300, 500, 4096, Precision::bf16}), 16U);
   EXPECT_GE(plans("WgmmaSwapped", {50, 500, 4096, Precision::bf16}), 16U);
   EXPECT_EQ(plans("MmaF64StreamK", {300, 500, 4096, Precision::f64}), 12U);
-  EXPECT_EQ(plans("SplitK", {300, 500, 4096, Precision::f32}), 20U);
+  EXPECT_EQ(plans("SplitK", {300, 500, 4096, Precision::f32}), 24U);
   EXPECT_EQ(plans("Gemv", {300, 5, 4096, Precision::f32}), 4U);
 }
 

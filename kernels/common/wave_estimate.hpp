@@ -19,13 +19,16 @@ struct TileRate {
 
 // Constants and rates were fitted on an H100 and an H200, those of SharedDoubleBuffer measured on
 // an H200 (kernels/simt/NOTES.md), with rows that begin at multiples of 16 bytes (`vectors`). They
-// scale with the SM clock. With other rows elements are copied singly, which is slower. On other
-// architectures the rates rank kernels but do not predict times.
+// scale with the SM clock. With other rows elements of B are copied singly, which is slower, the
+// more so the fewer rows of A share them. On other architectures the rates rank kernels but do not
+// predict times.
 inline double wave_estimate(const Problem& p, const Device& device, const TileRate& rate,
                             bool vectors) {
   constexpr double kWaveSeconds = 1.8e-6;  // a wave's begin, and the launch with the first one
-  constexpr double kSinglyFull = 0.88, kSinglyAlone = 0.9;  // of the rates
-  constexpr int kSchedulers = 4;                            // of an SM
+  // Seconds by which an element that is copied singly takes an SM longer: a full one, and one with
+  // one warp per scheduler.
+  constexpr double kSinglyFull = 29e-12, kSinglyAlone = 39e-12;
+  constexpr int kSchedulers = 4;  // of an SM
   // Storing C, relative to its bytes at the read rate of DRAM: the least time; and what follows the
   // FMAs of the last wave.
   const double stores = vectors ? 0.9 : 1.2, last_stores = vectors ? 1.25 : 3.45;
@@ -35,8 +38,11 @@ inline double wave_estimate(const Problem& p, const Device& device, const TileRa
   const double tile = 2.0 * rate.rows * rate.columns * static_cast<double>(p.k);
   const double slots = 1.0 * device.sm_count * rate.blocks;
   const double waves = std::floor(tiles / slots), all_waves = pieces(tiles, slots);
-  const double full = rate.full * (vectors ? 1 : kSinglyFull),
-               alone = rate.alone * (vectors ? 1 : kSinglyAlone);
+  const auto with_copies = [&](double flop_per_second, double singly) {
+    return vectors ? flop_per_second : 1 / (1 / flop_per_second + singly / (2 * rate.rows));
+  };
+  const double full = with_copies(rate.full, kSinglyFull),
+               alone = with_copies(rate.alone, kSinglyAlone);
   // An SM takes as long as its schedulers with most warps.
   const double last = pieces(tiles - waves * slots, device.sm_count);  // blocks per SM
   const double warps = pieces(last * rate.warps, kSchedulers),         // per scheduler

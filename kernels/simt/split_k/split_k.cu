@@ -308,18 +308,20 @@ SplitPoint point(double flop_per_second) {
 }
 
 // FLOP/s of an SM with the fastest copies, fitted to measurements on an H200 and an H100
-// (NOTES.md). That of one row is a guess: the tile is memory-bound. That of 8 rows is the bound of
-// the fit: other terms limit this tile.
+// (NOTES.md). That of one row is a guess: the tile is memory-bound. Of two blocks on an SM one
+// computes while the other one fills its pipeline or adds its slices.
 const std::array kPoints{
     point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(76e9),
     point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(77e9),
-    point<SplitKTile<8, 64, 16, 8, 64, 16, 2, 8, 2, 2>>(470e9),
+    point<SplitKTile<8, 64, 16, 8, 64, 16, 2, 8, 2, 2>>(363e9),
     point<SplitKTile<16, 64, 16, 16, 64, 16, 1, 8, 2, 2>>(321e9),
-    point<SplitKTile<24, 128, 16, 24, 64, 16, 1, 8, 2, 1>>(338e9),
+    point<SplitKTile<24, 128, 16, 24, 64, 16, 1, 4, 2, 2>>(316e9),
     point<SplitKTile<32, 128, 16, 32, 64, 8, 1, 8, 2, 1>>(364e9),
+    point<SplitKTile<32, 128, 16, 32, 64, 8, 1, 4, 2, 2>>(334e9),
     point<SplitKTile<40, 128, 16, 40, 64, 16, 1, 6, 3, 1>>(334e9),
     point<SplitKTile<48, 64, 16, 48, 64, 8, 1, 12, 2, 1>>(345e9),
-    point<SplitKTile<64, 64, 16, 32, 64, 8, 1, 8, 2, 1>>(370e9),
+    point<SplitKTile<48, 64, 16, 48, 64, 8, 1, 6, 2, 2>>(317e9),
+    point<SplitKTile<64, 64, 16, 32, 64, 8, 1, 4, 2, 2>>(342e9),
     point<SplitKTile<64, 128, 16, 32, 64, 8, 1, 4, 3, 1>>(375e9),
 };
 

@@ -64,15 +64,20 @@ __device__ void load_fragment(Fragment& to, std::uint32_t address) {
 }
 
 // Rounds FP32 to TF32. Tensor cores would truncate; rounding to nearest halves the error and has no
-// bias.
+// bias. One instruction from compute capability 9.0 on, three before.
+__device__ inline std::uint32_t rounded_to_tf32(std::uint32_t word) {
+#if __CUDA_ARCH__ >= 900
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(word) : "f"(__uint_as_float(word)));
+#elif __CUDA_ARCH__ >= 800
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(__uint_as_float(word)));
+#endif
+  return word;
+}
 template <typename Of>
 __device__ void round_fragment([[maybe_unused]] Fragment& fragment) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   if constexpr (Of::kPrecision == Precision::tf32)
 #pragma unroll
-    for (std::uint32_t& part : fragment.parts)
-      asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(part) : "f"(__uint_as_float(part)));
-#endif
+    for (std::uint32_t& part : fragment.parts) part = rounded_to_tf32(part);
 }
 
 // The instruction with these shape and types, and the constraint of its accumulators.

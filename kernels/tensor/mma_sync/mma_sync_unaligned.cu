@@ -125,38 +125,18 @@ class UnalignedOperand {
   __device__ UnalignedOperand(const Stored& of, int line, int step) : shift_(shift(of, row())) {
     const int first_row = (kKMajor ? line : step) + row();
     const int first_column = (kKMajor ? step : line) + chunk() * kOfChunk - shift_ / kSize;
-    rows_ = kKMajor ? of.lines - line : of.k - step;
-    columns_ = (kKMajor ? of.k : of.lines) - first_column;
+    lines_ = of.lines - (kKMajor ? line : first_column);
     from_ = of.matrix + first_row * row_bytes(of) + std::int64_t{first_column} * kSize;
   }
-  // Starts the copies of the next K tile; zeros beyond the end of k. Lines beyond the edge are not
-  // all copied: what they are multiplied with is not stored.
-  __device__ void load(const Stored& of, std::uint32_t to) {
-    to += row() * kPitch + chunk() * kChunkBytes;
-    const int bytes = bytes_of(columns_), further = bytes_of(columns_ - kOfChunk);
-    const bool last = chunk() == kChunks - 1 && shift_ != 0;
-    // The last row, if its chunk reaches beyond the end of the matrix: store_end stores that.
-    const int end = bytes % kChunkBytes != 0 ? rows_ - 1 : -1;
-    const int further_end = further % kChunkBytes != 0 ? rows_ - 1 : -1;
-    for_rows(kKMajor ? rows_ : steps_of(rows_), [&]<int kCount>() {
-      const std::byte* from = from_;
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) {
-        const int row = this->row() + i * kRowsAtOnce;
-        const bool inside = row < rows_;
-        copy(to + i * kRowsAtOnce * kPitch, from, inside ? bytes : 0, row != end);
-        copy(to + i * kRowsAtOnce * kPitch + kChunkBytes, from + kChunkBytes, inside ? further : 0,
-             last && row != further_end);
-        from += kRowsAtOnce * row_bytes(of);
-      }
-    });
-    if constexpr (kKMajor) {
-      from_ += kLine;
-      columns_ -= kElements<Element>;
-    } else {
-      from_ += kRows * row_bytes(of);
-      rows_ -= kRows;
-    }
+  // Starts the copies of the next K tile, from where so many steps are left. Chunks outside the
+  // matrix are not copied, nor is one that reaches beyond its end: store_end stores that. Steps
+  // beyond the end of k are zeroed here if they are rows, else by shift_rows.
+  __device__ void load(const Stored& of, std::uint32_t to, int left) {
+    if (left > kElements<Element> + kOfChunk)
+      load_rows<true>(of, to, left);
+    else
+      load_rows<false>(of, to, left);
+    from_ += kKMajor ? std::int64_t{kLine} : kRows * row_bytes(of);
   }
   // The last chunk of the matrix, if that fills it in part: a thread's element, or 0; each of the
   // first kOfChunk threads has one.
@@ -186,27 +166,32 @@ class UnalignedOperand {
       asm volatile("st.shared.u16 [%0], %1;" ::"r"(to), "h"(static_cast<std::uint16_t>(element))
                    : "memory");
   }
-  // From what was copied to the K tile, of which so many steps are left to the end of k.
+  // From what was copied to the K tile, from where so many steps are left to the end of k. Rounds
+  // to TF32, once for all warps that load an element.
   __device__ void shift_rows(const Stored& of, std::uint32_t from, std::uint32_t to,
                              int left) const {
     if constexpr (kSize == 4 && !kKMajor) {  // transposes: a K tile of such elements is K-major
+      constexpr int kSteps = kRows * kLines / kThreads;  // of a thread
+      constexpr int kAtOnce = std::min(kSteps, kStep<Element>);
       const int line = static_cast<int>(threadIdx.x) % kLines;
-      const int first = static_cast<int>(threadIdx.x) / kLines * (kRows * kLines / kThreads);
+      const int first = static_cast<int>(threadIdx.x) / kLines * kSteps;
 #pragma unroll
-      for (int i = 0; i < kRows * kLines / kThreads; i += 4) {
+      for (int i = 0; i < kSteps; i += kAtOnce) {
         if (first + i >= steps_of(left)) break;
-        std::uint32_t words[4];
+        std::uint32_t words[kAtOnce];
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
-          words[j] = load_shared<std::uint32_t>(from + (first + i + j) * kPitch +
-                                                shift(of, first + i + j) + line * kSize);
-        store_chunk(to + line * kLine + swizzled(kLine, line, (first + i) / 4) * kChunkBytes,
-                    words);
+        for (int j = 0; j < kAtOnce; ++j)
+          words[j] = rounded_to_tf32(load_shared<std::uint32_t>(
+              from + (first + i + j) * kPitch + shift(of, first + i + j) + line * kSize));
+#pragma unroll
+        for (int j = 0; j < kAtOnce; j += 4)
+          store_chunk(to + line * kLine + swizzled(kLine, line, (first + i + j) / 4) * kChunkBytes,
+                      words + j);
       }
     } else {
       from += row() * kPitch + chunk() * kChunkBytes;
       to += row() * kRowBytes + swizzled(kRowBytes, row(), chunk()) * kChunkBytes;
-      for_rows(kKMajor ? rows_ : steps_of(left), [&]<int kCount>() {
+      for_rows(kKMajor ? lines_ : steps_of(left), [&]<int kCount>() {
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
           std::uint32_t words[8];
@@ -216,10 +201,16 @@ class UnalignedOperand {
           for (int j = 0; j < 6; ++j) words[j] = shift_ & 8 ? words[j + 2] : words[j];
 #pragma unroll
           for (int j = 0; j < 5; ++j) words[j] = shift_ & 4 ? words[j + 1] : words[j];
-          if constexpr (kSize < 4)
+#pragma unroll
+          for (int j = 0; j < 4; ++j)
+            words[j] = kSize == 4 ? rounded_to_tf32(words[j])
+                                  : __funnelshift_r(words[j], words[j + 1], shift_ % 4 * 8);
+          if (kKMajor && left < kElements<Element>) {
+            const int bits = 8 * kSize * (left - chunk() * kOfChunk);  // before the end of k
 #pragma unroll
             for (int j = 0; j < 4; ++j)
-              words[j] = __funnelshift_r(words[j], words[j + 1], shift_ % 4 * 8);
+              words[j] &= ~(bits <= 32 * j ? ~0U : bits >= 32 * j + 32 ? 0U : ~0U << bits % 32);
+          }
           store_chunk(to + i * kRowsAtOnce * kRowBytes, words);
         }
       });
@@ -227,6 +218,36 @@ class UnalignedOperand {
   }
 
  private:
+  // kWhole: all copied steps, those of further chunks included, are before the end of k.
+  template <bool kWhole>
+  __device__ void load_rows(const Stored& of, std::uint32_t to, int left) const {
+    unsigned t = threadIdx.x;
+    asm volatile("" : "+r"(t));  // keeps the compiler from holding what follows in registers
+    const int first = static_cast<int>(t / kChunks), chunk = static_cast<int>(t % kChunks);
+    to += first * kPitch + chunk * kChunkBytes;
+    const int rows = kKMajor ? lines_ : kWhole ? kRows : left;
+    const int columns = kKMajor ? left - chunk * kOfChunk + shift_ / kSize : lines_;
+    // A row's chunk from where so many columns are left; the last row has none that reaches beyond.
+    const auto wanted = [&](int row, int columns) {
+      if constexpr (kWhole) return kKMajor ? row < rows : columns > 0;
+      const int end = rows - (columns < kOfChunk);
+      return columns > 0 && (row < end || (!kKMajor && row >= rows));
+    };
+    const bool has_further = chunk == kChunks - 1 && shift_ != 0;
+    for_rows(kKMajor ? rows : steps_of(rows), [&]<int kCount>() {
+      const std::byte* from = from_;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        const int row = first + i * kRowsAtOnce;
+        const bool zero = !kWhole && !kKMajor && row >= rows;
+        const std::uint32_t place = to + i * kRowsAtOnce * kPitch;
+        copy(place, from, wanted(row, columns), zero);
+        copy(place + kChunkBytes, from + kChunkBytes,
+             has_further && wanted(row, columns - kOfChunk), zero);
+        from += kRowsAtOnce * row_bytes(of);
+      }
+    });
+  }
   static __device__ int row() { return static_cast<int>(threadIdx.x) / kChunks; }
   static __device__ int chunk() { return static_cast<int>(threadIdx.x) % kChunks; }
   static __device__ std::int64_t row_bytes(const Stored& of) {
@@ -249,20 +270,19 @@ class UnalignedOperand {
   static __device__ int steps_of(int left) {
     return (left + kStep<Element> - 1) / kStep<Element> * kStep<Element>;
   }
-  // Of a chunk, where so many elements of its row are left.
-  static __device__ int bytes_of(int elements) { return min(max(elements, 0), kOfChunk) * kSize; }
-  static __device__ void copy(std::uint32_t to, const std::byte* from, int bytes, bool wanted) {
+  // Copies a chunk, or zeros.
+  static __device__ void copy(std::uint32_t to, const std::byte* from, bool wanted, bool zero) {
     asm volatile(
         "{ .reg .pred p; setp.ne.s32 p, %3, 0;"
         " @p cp.async.cg.shared.global [%0], [%1], 16, %2; }" ::"r"(to),
-        "l"(from), "r"(bytes), "r"(static_cast<int>(wanted))
+        "l"(from), "r"(zero ? 0 : kChunkBytes), "r"(static_cast<int>(wanted))
         : "memory");
   }
 
-  // Of the next K tile: where this thread's copy begins, elements from there to the end of its row;
-  // rows to the edge.
+  // Where this thread's copy of the next K tile begins; lines from there, if K-major from the
+  // tile's first one, to the edge.
   const std::byte* from_ = nullptr;
-  int columns_ = 0, rows_ = 0, shift_;
+  int lines_ = 0, shift_;
 #endif
 };
 
@@ -281,8 +301,9 @@ class UnalignedTile : public MmaTile<Arithmetic, Shape, kAKMajor, kBKMajor> {
 
   // Whether a part of this warp's tile is inside C.
   __device__ bool inside() const {
-    return static_cast<int>(blockIdx.x) * Shape::kBM + Base::warp_row() < work_.problem.m &&
-           static_cast<int>(blockIdx.y) * Shape::kBN + Base::warp_column() < work_.problem.n;
+    const int row = static_cast<int>(blockIdx.x) * Shape::kBM + Base::warp_row();
+    const int column = static_cast<int>(blockIdx.y) * Shape::kBN + Base::warp_column();
+    return row < static_cast<int>(work_.problem.m) && column < static_cast<int>(work_.problem.n);
   }
 
   // Adds the partial sums of the other pieces, which belong to blocks that started before.
@@ -421,6 +442,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks<typename Arithmetic::
   wait_for_previous_launch();
   UnalignedTile<Arithmetic, Shape, kAKMajor || kTransposes, kBKMajor || kTransposes> tile(work,
                                                                                           shared);
+  const bool inside = tile.inside();
   std::uint32_t stage = first + kStageBytes;  // of K tile i
 #pragma unroll 1
   for (int i = 1 - Shape::kStages; i < k_tiles; ++i) {  // at first it only loads
@@ -428,8 +450,9 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks<typename Arithmetic::
     const std::uint32_t free = stage == first ? last : stage - kStageBytes;  // of K tile i - 1
     stage = stage == last ? first : stage + kStageBytes;
     if (i + Shape::kStages - 1 < k_tiles) {
-      a.load(stored_a, free);
-      b.load(stored_b, free + A::kBytes);
+      const int left = k - first_k - (i + Shape::kStages - 1) * kElements<Element>;
+      a.load(stored_a, free, left);
+      b.load(stored_b, free + A::kBytes, left);
     }
     commit_copies();
     if (i < 0) continue;
@@ -446,13 +469,13 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks<typename Arithmetic::
     a.shift_rows(stored_a, copies, k_tile, left);
     b.shift_rows(stored_b, copies + A::kBytes, k_tile + Shape::kBM * kLine, left);
     __syncthreads();
-    if (!tile.inside()) continue;
+    if (!inside) continue;
 #pragma unroll
     for (int step = 0; step < Shape::kSteps; ++step) {
       if (step * kStep<Element> >= left) break;
       typename decltype(tile)::Fragments fragments;
       tile.load_fragments(fragments, k_tile, step);
-      tile.multiply(fragments);
+      tile.multiply_rounded(fragments, [](int) {});
     }
   }
   if (work.early) let_next_launch_begin();
@@ -480,7 +503,7 @@ constexpr double kLaunch = 2.2e-6,       // a launch
     kAloneKTile = 0.87e-6,               // each of its K tiles
     kBlock = 0.13e-6,                    // each block of several on an SM
     kMove = 0.57e-6,                     // 128 lines of a K tile are copied and shifted
-    kMoveTf32 = 0.87,                    // times as long in TF32
+    kMoveTf32 = 0.71,                    // times as long in TF32
     kMultiply = 0.10e-6,                 // the MMAs of a K tile of 64 x 64
     kStore = 0.13e-6 / 64,               // 128 bytes of a row of C are stored
     kRow = 3,                            // a row costs as much as so many of these

@@ -236,6 +236,10 @@ class MmaTile {
     for (Fragment& a : of.a) round_fragment<Arithmetic>(a);
 #pragma unroll
     for (Fragment& b : of.b) round_fragment<Arithmetic>(b);
+    multiply_rounded(of, between);
+  }
+  template <typename F>
+  __device__ void multiply_rounded(const Fragments& of, F&& between) {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       between(i);

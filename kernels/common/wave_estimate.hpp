@@ -19,14 +19,13 @@ struct TileRate {
 
 // Constants and rates were fitted on an H100 and an H200, those of SharedDoubleBuffer measured on
 // an H200 (kernels/simt/NOTES.md), with rows that begin at multiples of 16 bytes (`vectors`). They
-// scale with the SM clock. With other rows elements of B are copied singly, which is slower, the
-// more so the fewer rows of A share them. On other architectures the rates rank kernels but do not
-// predict times.
+// scale with the SM clock. With other rows elements of B are copied singly. That costs more per FMA
+// if a tile has few rows. On other architectures the rates rank kernels but do not predict times.
 inline double wave_estimate(const Problem& p, const Device& device, const TileRate& rate,
                             bool vectors) {
   constexpr double kWaveSeconds = 1.8e-6;  // a wave's begin, and the launch with the first one
-  // Seconds by which an element that is copied singly takes an SM longer: a full one, and one with
-  // one warp per scheduler.
+  // Seconds of an SM per element that is copied singly: of a full one, and of one with one warp per
+  // scheduler.
   constexpr double kSinglyFull = 29e-12, kSinglyAlone = 39e-12;
   constexpr int kSchedulers = 4;  // of an SM
   // Storing C, relative to its bytes at the read rate of DRAM: the least time; and what follows the

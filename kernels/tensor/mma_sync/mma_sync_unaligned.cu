@@ -128,9 +128,9 @@ class UnalignedOperand {
     lines_ = of.lines - (kKMajor ? line : first_column);
     from_ = of.matrix + first_row * row_bytes(of) + std::int64_t{first_column} * kSize;
   }
-  // Starts the copies of the next K tile, from where so many steps are left. Chunks outside the
-  // matrix are not copied, nor is one that reaches beyond its end: store_end stores that. Steps
-  // beyond the end of k are zeroed here if they are rows, else by shift_rows.
+  // Starts the copies of the next K tile. `left`: steps from its first one to the end of k. Chunks
+  // outside the matrix are not copied, nor is one that reaches beyond its end: store_end stores
+  // that. Steps beyond the end of k are zeroed here if MN-major, else by shift_rows.
   __device__ void load(const Stored& of, std::uint32_t to, int left) {
     if (left > kElements<Element> + kOfChunk)
       load_rows<true>(of, to, left);
@@ -166,8 +166,8 @@ class UnalignedOperand {
       asm volatile("st.shared.u16 [%0], %1;" ::"r"(to), "h"(static_cast<std::uint16_t>(element))
                    : "memory");
   }
-  // From what was copied to the K tile, from where so many steps are left to the end of k. Rounds
-  // to TF32, once for all warps that load an element.
+  // From what was copied to the K tile. `left`: steps from its first one to the end of k. Rounds to
+  // TF32, once for all warps that load an element.
   __device__ void shift_rows(const Stored& of, std::uint32_t from, std::uint32_t to,
                              int left) const {
     if constexpr (kSize == 4 && !kKMajor) {  // transposes: a K tile of such elements is K-major
@@ -218,7 +218,7 @@ class UnalignedOperand {
   }
 
  private:
-  // kWhole: all copied steps, those of further chunks included, are before the end of k.
+  // kWhole: all steps that are copied, also by further chunks, are before the end of k.
   template <bool kWhole>
   __device__ void load_rows(const Stored& of, std::uint32_t to, int left) const {
     unsigned t = threadIdx.x;
@@ -227,7 +227,7 @@ class UnalignedOperand {
     to += first * kPitch + chunk * kChunkBytes;
     const int rows = kKMajor ? lines_ : kWhole ? kRows : left;
     const int columns = kKMajor ? left - chunk * kOfChunk + shift_ / kSize : lines_;
-    // A row's chunk from where so many columns are left; the last row has none that reaches beyond.
+    // Whether to copy a chunk with so many columns left. Not if it crosses the matrix's end.
     const auto wanted = [&](int row, int columns) {
       if constexpr (kWhole) return kKMajor ? row < rows : columns > 0;
       const int end = rows - (columns < kOfChunk);
@@ -279,8 +279,8 @@ class UnalignedOperand {
         : "memory");
   }
 
-  // Where this thread's copy of the next K tile begins; lines from there, if K-major from the
-  // tile's first one, to the edge.
+  // This thread's source in the next K tile. Lines to the edge: from there, or, if K-major, from
+  // the tile's first one.
   const std::byte* from_ = nullptr;
   int lines_ = 0, shift_;
 #endif
@@ -496,7 +496,7 @@ struct UnalignedPlan {
   bool early;  // the next launch may begin when C is stored
 };
 
-// Fitted to 203 problems on an H100 (NOTES.md). Seconds where nothing else is said.
+// Fitted on an H100, kMoveTf32 on an H200 (NOTES.md). Seconds where nothing else is said.
 constexpr double kLaunch = 2.2e-6,       // a launch
     kEarly = -0.3e-6,                    // if the next launch begins early
     kAlone = 1.13e-6,                    // a block that is alone on its SM

@@ -238,6 +238,8 @@ class MmaTile {
     for (Fragment& b : of.b) round_fragment<Arithmetic>(b);
     multiply_rounded(of, between);
   }
+  // The same, with fragments that are already rounded to TF32.
+  // The same, with fragments that are already rounded to TF32.
   template <typename F>
   __device__ void multiply_rounded(const Fragments& of, F&& between) {
 #pragma unroll

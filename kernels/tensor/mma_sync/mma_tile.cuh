@@ -239,7 +239,6 @@ class MmaTile {
     multiply_rounded(of, between);
   }
   // The same, with fragments that are already rounded to TF32.
-  // The same, with fragments that are already rounded to TF32.
   template <typename F>
   __device__ void multiply_rounded(const Fragments& of, F&& between) {
 #pragma unroll

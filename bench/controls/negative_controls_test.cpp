@@ -120,6 +120,7 @@ TEST(NegativeControls, FlagNoTrueKernelOnTheGpu) {
     seen.push_back(p);
     on_data_of(control, [&](Backend& backend) {
       for (const Case& one : make_cases({{p.m, p.n, p.k}}, {p.precision}, Device::Kind::gpu)) {
+        if (one.kernel->is_users()) continue;  // of tests before
         if (one.kernel->unsupported && one.kernel->unsupported(p, backend.device())) continue;
         EXPECT_EQ(first_complaint(backend, one.kernel->prepare, p), "") << one.name();
         ++checked;

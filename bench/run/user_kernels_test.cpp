@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -69,24 +68,19 @@ TEST_F(UserKernels, AreRefusedInOneLineThatNamesThem) {
 
 #ifdef GEMM_KERNEL_WITH_CUDA
 
-// In a process of its own, because later tests that run all registered kernels would run these.
 TEST_F(UserKernels, JoinTheRegistryOncePerCombinationOfDefines) {
-  const auto join = [&] {
-    const std::string source = file("swept one.cu", "x");
-    EXPECT_EQ(refusal({.kernels = {source + ":other"},
-                       .defines = {{"TILE", {"16", "32"}}, {"N", {"1", "2"}}}}),
-              "");
-    std::vector<std::string> labels;
-    for (const RegisteredKernel& kernel : registry())
-      if (kernel.is_users()) labels.push_back(kernel.label());
-    for (const char* label : {"swept_one.other/TILE:16/N:1", "swept_one.other/TILE:32/N:2"})
-      EXPECT_EQ(std::ranges::count(labels, label), 1) << label;
-    EXPECT_NE(refusal({.kernels = {source + ":other"}, .defines = {{"TILE", {"16"}}, {"N", {"1"}}}})
-                  .find("rename the file"),
-              std::string::npos);
-    std::_Exit(HasFailure() ? 1 : 0);
-  };
-  EXPECT_EXIT(join(), testing::ExitedWithCode(0), "");
+  const std::string source = file("swept one.cu", "x");
+  ASSERT_EQ(refusal({.kernels = {source + ":other"},
+                     .defines = {{"TILE", {"16", "32"}}, {"N", {"1", "2"}}}}),
+            "");
+  std::vector<std::string> labels;
+  for (const RegisteredKernel& kernel : registry())
+    if (kernel.is_users()) labels.push_back(kernel.label());
+  for (const char* label : {"swept_one.other/TILE:16/N:1", "swept_one.other/TILE:32/N:2"})
+    EXPECT_EQ(std::ranges::count(labels, label), 1) << label;
+  EXPECT_NE(refusal({.kernels = {source + ":other"}, .defines = {{"TILE", {"16"}}, {"N", {"1"}}}})
+                .find("rename the file"),
+            std::string::npos);
 }
 
 std::string text_of(const std::filesystem::path& path) {

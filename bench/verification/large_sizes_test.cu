@@ -86,7 +86,7 @@ std::vector<Case> cases_of(const Problem& p) {
   std::vector<Case> cases =
       make_cases({{p.m, p.n, p.k}}, {p.precision}, Device::Kind::gpu, false, {p.layout});
   std::erase_if(cases, [&](const Case& one) {
-    return one.kernel->is_library() ||
+    return one.kernel->is_library() || one.kernel->is_users() ||  // of tests before
            (p.precision != Precision::f32 &&
             std::ranges::count(one.kernel->precisions, Precision::f32) > 0) ||
            (one.kernel->unsupported && one.kernel->unsupported(p, cuda()->device()));

@@ -5,14 +5,16 @@ only skipped with the differences: register allocation and instruction order dep
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from gemm_sass import held
 from gemm_sass.held import Held, Table
-from gemm_sass.instruction import BYTES
+from gemm_sass.instruction import BYTES, Instruction
 from gemm_sass.kernels import Kernel, disassembler, kernels_of, object_of, objects_of
 from gemm_sass.loop import CACHE, Figures, figures
 from resources_test import parse
@@ -91,6 +93,25 @@ def test_names_are_unique(source: str) -> None:
     assert len(held.entries(rows)) == len(rows), "the table would confuse functions of one name"
 
 
+def moved_between_mmas(code: Sequence[Instruction]) -> int:
+    """The number of R2UR between MMAs that follow each other closely, those of a K tile. They move
+    descriptors into uniform registers, and MMAs wait for them."""
+    mmas = [at for at, one in enumerate(code) if one.name.endswith("GMMA")]
+    close = [pair for pair in pairwise(mmas) if pair[1] - pair[0] < 40]
+    return sum(one.name == "R2UR" for first, last in close for one in code[first:last])
+
+
+@needs_objects
+def test_wgmma_stream_k_keeps_descriptors_in_uniform_registers() -> None:
+    path = object_of(BUILD, "tensor/wgmma/wgmma_stream_k")
+    kernels = kernels_of([path], ["WgmmaOperands<__nv_bfloat16, __nv_bfloat16, true, true, false>"])
+    kernels = [one for one in kernels if one.architecture == "sm_90a"]
+    if not kernels:
+        pytest.skip("built without sm_90a")
+    assert all(any(one.name.endswith("GMMA") for one in kernel.code) for kernel in kernels)
+    assert not [one.function for one in kernels if moved_between_mmas(one.code)]
+
+
 # --- The test can fail ---------------------------------------------------------------------------
 
 KEY = ("simt/shared_memory/tiled", "tiled", "sm_90a")
@@ -130,3 +151,10 @@ def test_the_table_has_entries() -> None:
     )
     assert all(one.ports >= 1 for one in TABLE.values())
     assert all(one.instructions * BYTES <= CACHE for one in TABLE.values())
+
+
+def test_moved_descriptors_are_counted() -> None:
+    mma, move = (Instruction("", name, (), 1) for name in ("HGMMA.64x96x16.F32.BF16", "R2UR"))
+    other = Instruction("", "IMAD", (), 1)
+    assert moved_between_mmas([move, mma, other, move, move, mma, move]) == 2
+    assert moved_between_mmas([mma, move, *[other] * 50, mma]) == 0

@@ -13,12 +13,11 @@ namespace gemm {
 
 constexpr int kSwizzleAlignment = 1024;  // bytes; the 128-byte swizzle pattern repeats so
 
-// The warp of a block. All lanes get the value of one, so that the compiler knows it to be the same
-// in all: loops of warps with one role then count in uniform registers, where wgmma wants its
-// descriptors.
-__device__ inline int warp_of_block() {
-  return __shfl_sync(~0U, static_cast<int>(threadIdx.x) / 32, 0);
-}
+// The value of lane 0, for a value that all lanes of a warp have. The compiler then knows it to be
+// the same in all, and keeps it in a uniform register, where wgmma wants its descriptors.
+__device__ inline int uniform(int value) { return __shfl_sync(~0U, value, 0); }
+// The warp of a block.
+__device__ inline int warp_of_block() { return uniform(static_cast<int>(threadIdx.x) / 32); }
 
 template <int kStages>
 struct RingBarriers {

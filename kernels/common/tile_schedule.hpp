@@ -52,6 +52,14 @@ constexpr int end_of_sharers(const TileSchedule& schedule, int rank, int tile) {
 // A range of K tiles of a tile of C.
 struct TilePiece {
   int tile, first, end;
+
+  // Replaces each number by f() of it.
+  template <typename F>
+  constexpr void map(F f) {
+    tile = f(tile);
+    first = f(first);
+    end = f(end);
+  }
 };
 
 // Iterates over the pieces of a block: first its share of the streamed tiles, then whole tiles.
@@ -62,6 +70,16 @@ class TileWalk {
     if (schedule.rank(block) < 0) return;
     k_tile_ = schedule.share(schedule.rank(block));
     end_ = schedule.share(schedule.rank(block) + 1);
+  }
+  template <typename F>
+  constexpr void map(F f) {
+    k_tile_ = f(k_tile_);
+    end_ = f(end_);
+    tile_ = f(tile_);
+  }
+  // Whether a piece is left.
+  constexpr bool more(const TileSchedule& schedule) const {
+    return k_tile_ < end_ || tile_ < schedule.tiles();
   }
   // Number of K tiles left.
   constexpr int left(const TileSchedule& schedule) const {

@@ -214,7 +214,9 @@ TEST(TileSchedule, LeftIsWhatTheWalkThenGives) {
       ASSERT_EQ(walk.left(s), left) << name_of(s) << ": block " << block;
       for (TilePiece piece; walk.next(s, piece);) {
         left -= piece.end - piece.first;
+        walk.map([](int number) { return number; });
         ASSERT_EQ(walk.left(s), left) << name_of(s) << ": block " << block;
+        ASSERT_EQ(walk.more(s), left > 0) << name_of(s) << ": block " << block;
       }
     }
   });

@@ -314,7 +314,7 @@ __device__ void store_rows(void* c, std::int64_t m, std::int64_t n, int first_ro
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread), "+l"(n), "+l"(c));
   const int lane = thread % 32, first = thread % 128 / 32 * kRows;
-  const int row = first_row + first, rows = min(static_cast<int>(m) - row, kRows);
+  const int row = first_row + first, rows = uniform(min(static_cast<int>(m) - row, kRows));
   const int count = min(static_cast<int>(n) - first_column, kStaged);
   if (count <= 0) return;
   auto* to = static_cast<std::uint16_t*>(c) + row * n + first_column;

@@ -2,10 +2,9 @@
 //
 // The model compares waves of whole tiles, each with its K tiles and a store, with shares of cut
 // tiles and the exchange of their partial sums (tile_schedule.hpp), bounded by DRAM bandwidth. Its
-// constants were measured on an H100 and an H200, the times of K tiles of large tiles at the power
-// limit (NOTES.md). Promoted FP8 has its own shapes, which leave registers for the second
-// accumulators; so has TF32 with A through registers, where cooperative consumers are faster than
-// ping-pong.
+// constants are fitted to measurements of an H200, some of an H100 too (NOTES.md). Promoted FP8 has
+// its own shapes, which leave registers for the second accumulators; so has TF32 with A through
+// registers, where cooperative consumers are faster than ping-pong.
 #pragma once
 
 #include <algorithm>
@@ -42,18 +41,18 @@ struct Choice {
   int bytes = 1;  // minimum element size; with smaller ones ping-pong was faster
 };
 constexpr Choice kFast[] = {
-    {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, 0.41e-6, 8},
-    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.59e-6, 8},
-    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 0.235e-6, 16},
-    {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, 0.78e-6, 8, 2},
-    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 0.79e-6, 16},
-    {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1}, 0.8e-6, 8, 2},
-    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, 0.43e-6, 16, 2},
+    {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, 0.35e-6, 8},
+    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.52e-6, 8},
+    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 0.23e-6, 16},
+    {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, 0.745e-6, 8, 2},
+    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 0.74e-6, 16},
+    {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1}, 0.735e-6, 8, 2},
+    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, 0.375e-6, 16, 2},
     {{.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64},
-     0.184e-6,
+     0.154e-6,
      16},
-    {{.rows = 128, .columns = 96, .stages = 7, .ping_pong = true, .staged = 96}, 0.345e-6, 8},
-    {{.rows = 128, .columns = 160, .stages = 5, .ping_pong = true, .staged = 160}, 0.49e-6, 8},
+    {{.rows = 128, .columns = 96, .stages = 7, .ping_pong = true, .staged = 96}, 0.31e-6, 8},
+    {{.rows = 128, .columns = 160, .stages = 5, .ping_pong = true, .staged = 160}, 0.455e-6, 8},
     {{.rows = 128, .columns = 224, .stages = 4, .staged = 224}, 0.69e-6, 8},
 };
 constexpr Choice kPromoted[] = {
@@ -73,20 +72,20 @@ constexpr Choice kPromoted[] = {
      16},
 };
 constexpr Choice kThroughRegisters[] = {
-    {{.rows = 128, .columns = 256, .stages = 4}, 0.705e-6, 8},
-    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1}, 0.72e-6, 16},
-    {{.rows = 128, .columns = 192, .stages = 5}, 0.59e-6, 8},
-    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, 0.52e-6, 16},
-    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 0.335e-6, 16},
+    {{.rows = 128, .columns = 256, .stages = 4}, 0.68e-6, 8},
+    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1}, 0.67e-6, 16},
+    {{.rows = 128, .columns = 192, .stages = 5}, 0.55e-6, 8},
+    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, 0.475e-6, 16},
+    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 0.28e-6, 16},
     {{.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64},
-     0.34e-6,
+     0.24e-6,
      16},
 };
 
 // Of C^T, for few rows of A: their number need not be a multiple of 64, or of 128.
 constexpr Choice kTransposed[] = {
-    {{.rows = 128, .columns = 160, .stages = 5, .ping_pong = true, .staged = 160}, 0.48e-6, 8},
-    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.58e-6, 8},
+    {{.rows = 128, .columns = 160, .stages = 5, .ping_pong = true, .staged = 160}, 0.425e-6, 8},
+    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.53e-6, 8},
     {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 0.78e-6, 16, 2},
 };
 
@@ -100,7 +99,7 @@ constexpr simt::TileCost cost_of(const Choice& choice) {
   const double bytes = 4.0 * accumulators, wait = 9e-9 * std::max(0, of_thread - 144);
   return {.k_tile = choice.k_tile,
           .finish = 0.21e-6 + 10e-12 * bytes,
-          .exchange = 1.31e-6 + 44e-12 * bytes + wait,
+          .exchange = 0.73e-6 + 34e-12 * bytes + wait,
           .further = 0.58e-6 + 5e-12 * bytes + wait,
           .one_wave = shape.ping_pong ? 1 : 0.9};
 }
@@ -116,7 +115,7 @@ constexpr std::span<const Choice> choices(MainLoop way) {
   if (way == MainLoop::transposed) return kTransposed;
   return kFast;
 }
-constexpr double kLaunchSeconds = 1.57e-6;  // a launch, up to the first K tile
+constexpr double kLaunchSeconds = 1.86e-6;  // a launch, up to the first K tile
 
 struct Plan {
   MainLoop way;
@@ -125,11 +124,11 @@ struct Plan {
   double seconds;
 };
 
-// Fitted on an H100 and an H200 (NOTES.md): of the rate of DRAM reads, reading and writing; of the
-// rate of L2 reads, whole lines that TMA reads.
+// As fitted: of the rate of DRAM reads, reading and writing; of the rate of L2 reads, whole lines
+// that TMA reads.
 constexpr double kOfDram = 0.85, kWritesOfDram = 0.93, kLinesOfL2 = 1.5;
 // Bytes per second of whole lines that one SM loads.
-constexpr double kSmLines = 90e9;
+constexpr double kSmLines = 128e9;
 // Bytes per second of C that an SM stores other than by TMA, in elements of 32 bits: rows aligned
 // to 16 bytes or not, of C and of C^T.
 constexpr double kStoreAligned = 40e9, kStoreUnaligned = 18.5e9, kStoreAlignedTransposed = 50e9,

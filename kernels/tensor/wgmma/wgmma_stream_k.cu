@@ -148,11 +148,17 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     return (tile.row * Tile::kCluster + in_cluster) * Tile::kBM;
   };
   simt::TileWalk walk(work.schedule, cluster);
+  // Divisions leave the compiler unsure that a warp's threads have the same piece. Only where it is
+  // sure, for all branches around a loop over K tiles, does that count in uniform registers
+  // (NOTES.md).
+  const auto next = [&](simt::TilePiece& piece) {
+    walk.map(uniform);
+    const bool found = walk.next(work.schedule, piece);
+    if (found) piece.map(uniform);
+    return found;
+  };
 
-  // So many accumulators leave no register for what loops in uniform registers keep.
-  constexpr bool kFull = Tile::kParts * Tile::kAccumulators >= 192;
-  const auto thread = [] { return kFull ? threadIdx.x : 32U * warp_of_block(); };
-  if (thread() >= Tile::kConsumerThreads) {
+  if (warp_of_block() >= Tile::kConsumerThreads / 32) {
     dealloc_registers<Tile::kProducerRegisters>();
     const int producer = (static_cast<int>(threadIdx.x) - Tile::kConsumerThreads) / 32;
     if (threadIdx.x % 32 != 0 || producer >= Tile::kProducers) return;
@@ -177,29 +183,31 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   }
 
   alloc_registers<Tile::kConsumerRegisters>();
-  const int consumer = static_cast<int>(thread()) / 128;
+  const int consumer = warp_of_block() / 4;
   StreamKAccumulators<Tile> acc{work.partials, in_cluster, consumer};
   int number = 0;
-  for (simt::TilePiece piece; walk.next(work.schedule, piece); ++number) {
+  for (simt::TilePiece piece; next(piece); ++number) {
     const int k_tiles = piece.end - piece.first;
     if (Tile::kPingPong && number % Tile::kConsumers != consumer) {
       ring.skip(k_tiles);
       continue;
     }
     if (Tile::kPingPong && number > 0) order_wait(consumer);
-    const bool more = walk.left(work.schedule) > 0;
+    const bool more = walk.more(work.schedule);
     multiply_piece(acc, ring, k_tiles, [&] {
       if (Tile::kPingPong && more) order_arrive(1 - consumer);
     });
     const int rank = work.schedule.rank(cluster);
     if (piece.first > 0) {
       store_partial(acc, rank);
-      continue;
+    } else {
+      if (piece.end < work.k_tiles)
+        add_partials<Tile::kPartialsAtOnce>(acc, work.schedule, rank, piece.tile);
+      const auto tile = work.tiles.place(piece.tile);
+      store_piece(acc, work, row_of(tile), tile.column * Tile::kBN, ring.end());
     }
-    if (piece.end < work.k_tiles)
-      add_partials<Tile::kPartialsAtOnce>(acc, work.schedule, rank, piece.tile);
-    const auto tile = work.tiles.place(piece.tile);
-    store_piece(acc, work, row_of(tile), tile.column * Tile::kBN, ring.end());
+    // Single threads may have branched off; ping-pong consumers meet in order_wait.
+    if (!Tile::kPingPong) acc.sync();
   }
   if constexpr (Tile::kStoresByTma) finish_stores();
 #endif

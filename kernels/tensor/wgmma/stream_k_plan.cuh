@@ -41,8 +41,8 @@ struct Choice {
   int bytes = 1;  // minimum element size; with smaller ones ping-pong was faster
 };
 constexpr Choice kFast[] = {
-    {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, 0.35e-6, 8},
-    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.52e-6, 8},
+    {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, 0.37e-6, 8},
+    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.51e-6, 8},
     {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 0.23e-6, 16},
     {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, 0.745e-6, 8, 2},
     {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 0.74e-6, 16},

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "kernels/common/asynchronous.cuh"
+#include "kernels/common/ring.cuh"
 #include "kernels/tensor/wgmma/store_row.cuh"
 #include "kernels/tensor/wgmma/wgmma.cuh"
 

@@ -104,7 +104,9 @@ double Measurement::predict(double limit,
   for (std::int64_t edge = backend_.device().kind == Device::Kind::gpu ? 1024 : 256;; edge *= 2) {
     Problem corner = whole;
     for (std::int64_t* size : {&corner.m, &corner.n, &corner.k}) *size = std::min(*size, edge);
-    const Prediction found = measure(corner);
+    Prediction found = measure(corner);
+    // The first time may have loaded a library, compiled, or touched memory for the first time.
+    if (found.whole > limit) found = measure(corner);
     if (found.whole <= limit || found.corner >= kMostlyWork || corner == whole) return found.whole;
   }
 }
@@ -133,9 +135,7 @@ Measurement::Prediction Measurement::time_launch(const Problem& corner) {
     const double start = now_seconds();
     backend_.run(launches[0]);  // loads the code
     double once = now_seconds() - start;
-    const int fewest = case_.kernel->python.empty() ? 0 : 1;  // it may have compiled just now
-    for (int tries = 0; tries < fewest || (tries < 5 && now_seconds() - start < kEnoughSeconds);
-         ++tries)
+    for (int tries = 0; tries < 5 && now_seconds() - start < kEnoughSeconds; ++tries)
       once = std::min(once, backend_.batch(launches, 1, false)->time().seconds);
     return once;
   };
@@ -177,8 +177,8 @@ Transferred Measurement::transferred(const Problem& p) const {
 std::int64_t Measurement::affordable_sets(double seconds_left) {
   const auto all = std::ssize(data_->sets());
   const std::int64_t fewest = std::min<std::int64_t>(all, 2);
-  // In addition to the verified ones: for calibration, warm-up, two samples, and the parts.
-  const double others = 4 + (case_.transfer ? kFewestTries : 0);
+  // In addition to the verified ones: two for calibration, warm-up, two samples, and the parts.
+  const double others = 5 + (case_.transfer ? kFewestTries : 0);
   const double limit = std::min(options_.timing.budget_seconds, seconds_left);
   const double once = predict(limit / (static_cast<double>(all) + others),
                               [&](const Problem& corner) { return time_launch(corner); });

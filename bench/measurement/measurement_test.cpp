@@ -341,17 +341,59 @@ TEST(Measurement, WhatGrowsIsSkippedInATallProblemToo) {
             std::string::npos);
 }
 
-// Its first launch may compile it.
-TEST(Measurement, APythonKernelIsNotJudgedByItsFirstLaunch) {
-  static bool compiled;
-  auto kernel = sleeper(
-      right_after<[](const Problem&) { return std::exchange(compiled, true) ? 0 : 60'000; }>);
-  const Problem tall{65536, 8, 4, Precision::f32};
-  for (const bool python : {false, true}) {
-    compiled = false;
-    kernel.python = python ? "kernel.py" : "";
-    EXPECT_EQ(skipped_because(kernel, tall, 1).empty(), python);
+// It may load a library or compile.
+TEST(Measurement, NoKernelIsJudgedByItsFirstLaunch) {
+  static bool loaded;
+  const auto kernel = sleeper(
+      right_after<[](const Problem&) { return std::exchange(loaded, true) ? 0 : 60'000; }>);
+  loaded = false;
+  EXPECT_EQ(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1), "");
+}
+
+// A backend whose first reference product, or first projection for Freivalds' check, loads code.
+class LoadingBackend : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  void reference(const Problem& p, const void* a, const void* b, double* expected,
+                 double* magnitude) override {
+    load(product_loaded_);
+    ++products;
+    ForwardingBackend::reference(p, a, b, expected, magnitude);
   }
+  void project(const Problem& p, const void* a, const void* b, RowCheck* rows) override {
+    load(rows_loaded_);
+    ForwardingBackend::project(p, a, b, rows);
+  }
+
+  int products = 0;
+
+ private:
+  static void load(bool& loaded) {
+    if (!std::exchange(loaded, true)) std::this_thread::sleep_for(std::chrono::milliseconds(80));
+  }
+  bool product_loaded_ = false, rows_loaded_ = false;
+};
+
+TEST(Measurement, NoReferenceIsJudgedByItsFirstUse) {
+  const auto host = make_host_backend();
+  LoadingBackend backend(*host);
+  ProblemCache cache(backend, Fill::uniform, 1);
+  const auto kernel = sleeper(right_after<[](const Problem&) { return 0; }>);
+  Options options;
+  options.timing.budget_seconds = 1;
+  const Case tall{&kernel, {65536, 8, 4, Precision::f32}};
+  Measurement(backend, nullptr, cache, options, tall).prepare(1e9);
+  EXPECT_EQ(backend.products, 3);  // two of a corner, and that of the whole
+}
+
+// One launch that was held up says nothing about how many fill a sample.
+TEST(Measurement, NoBatchIsPlannedByALaunchThatWasHeldUp) {
+  const auto backend = make_host_backend();
+  int launches = 0;
+  const std::vector<Launch> held_up_once{[&](Stream) {
+    std::this_thread::sleep_for(std::chrono::microseconds(launches++ == 0 ? 20'000 : 100));
+  }};
+  EXPECT_GT(try_out(*backend, TimingPlan{}, held_up_once).size, 5);
 }
 
 // So many launches, which take 300 us each by its clock, however busy the machine is.

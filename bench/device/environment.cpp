@@ -145,9 +145,8 @@ std::vector<std::string> injected_among(const std::vector<std::string>& loaded,
         }))
       add(one_line(name, kLongestValue));
   }
-  std::string list = preloaded;
-  std::ranges::replace(list, ' ', ':');
-  for (const std::string& path : parts_of(list, ':')) add(without_folders(path));
+  for (const std::string& part : parts_of(preloaded, ':'))  // or spaces
+    for (const std::string& path : parts_of(part, ' ')) add(without_folders(path));
   return found;
 }
 

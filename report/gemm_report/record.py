@@ -667,8 +667,11 @@ class Run:
 
     @property
     def releases(self) -> dict[str, str]:
-        """Of the libraries, by name."""
-        return {each.name: each.release for each in self.libraries}
+        """Of the libraries, by name; not of another one that a user's kernel brought along."""
+        found: dict[str, str] = {}
+        for each in self.libraries:
+            found.setdefault(each.name, each.release)
+        return found
 
 
 @dataclass(frozen=True)

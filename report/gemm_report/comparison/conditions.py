@@ -8,7 +8,7 @@ from gemm_report.record import Record
 
 
 def _libraries(record: Record) -> str | None:
-    return ", ".join(f"{name} {release}" for name, release in record.releases.items()) or None
+    return ", ".join(f"{each.name} {each.release}" for each in record.libraries) or None
 
 
 def _environment(record: Record) -> str | None:

@@ -73,6 +73,9 @@ def test_only_releases_of_one_library_are_changes(gpu: Record) -> None:
     mixed = library_changes([base, base], [base, replace(gpu, libraries=(later,))])
     assert "13.0.2 and 13.1.0 in NEW" in mixed["cuBLAS"]
     assert not compatible(base, replace(gpu, libraries=(later,)), ())
+    # A user's kernel brought another one along.
+    own = replace(gpu, libraries=(*base.libraries, Library("cuBLAS", "12.8", detail="by mine.py")))
+    assert library_changes([base], [own]) == {}
 
 
 def disturbed(row: Row, share: float) -> Row:

@@ -170,6 +170,19 @@ int nvmlDeviceGetRemappedRows(FakeGpu* gpu, unsigned* corrected, unsigned* uncor
   return answer(gpu, failed, 0U);
 }
 
+// Three processes, the caller among them, and none under MPS.
+int nvmlDeviceGetComputeRunningProcesses_v3(FakeGpu* gpu, unsigned* count, void*) {
+  const int status = answer(gpu);
+  if (status != kSuccess) return status;
+  const bool room = *count >= 3;
+  *count = 3;
+  return room ? kSuccess : kInsufficientSize;
+}
+
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(FakeGpu* gpu, unsigned* count, void*) {
+  return answer(gpu, count, 0U);
+}
+
 int nvmlEventSetCreate(FakeGpu*** set) {
   static FakeGpu* watched = nullptr;
   *set = &watched;

@@ -44,6 +44,7 @@ struct GpuHealth {
   std::optional<std::uint64_t> rows_remapped;                   // of the memory, for good
   std::optional<bool> remapping_pending, remapping_failed;      // pending: until a reset
   std::vector<std::uint64_t> xids;                              // since the GPU was opened
+  std::optional<std::uint64_t> other_processes;                 // that compute on it, without ours
 };
 
 // No function throws: a GPU that stops answering leaves values empty.

@@ -19,7 +19,8 @@ JSON_FIELDS(KernelCode, name, fingerprint, registers, shared_bytes, local_bytes,
 JSON_FIELDS(Warmup, seconds, settled, watched)
 JSON_FIELDS(GpuState, readings, sm_hz, memory_hz, power_w, temperature_c, throttled_share, reasons)
 JSON_FIELDS(GpuHealth, sm_hz, memory_hz, power_w, temperature_c, reasons, ecc_corrected,
-            ecc_uncorrected, rows_remapped, remapping_pending, remapping_failed, xids)
+            ecc_uncorrected, rows_remapped, remapping_pending, remapping_failed, xids,
+            other_processes)
 
 template <typename Io>
 void fields(Io& io, Like<Verdict> auto& verdict) {
@@ -39,6 +40,7 @@ JSON_FIELDS(Versus, kernel, library, ratio, low, high, seconds, samples)
 JSON_FIELDS(AuditResult, batches, ratio, low, high, after_pause)
 JSON_FIELDS(PartTimes, to_device_seconds, kernel_seconds, from_device_seconds)
 JSON_FIELDS(Deviation, code, value, text)
+JSON_FIELDS(OthersLoad, cpus, busy_share, steal_share)
 
 template <typename Io>
 void fields(Io& io, Like<Row> auto& row) {
@@ -61,6 +63,7 @@ void fields(Io& io, Like<Row> auto& row) {
   io("clocks", row.timing.gpu);
   io("versus", row.versus);
   io("audit", row.audit);
+  io("host", row.host);
   io("end_to_end", row.parts);
 }
 
@@ -318,6 +321,10 @@ json Results::run_to_json() const {
             {"cuda_architectures", json_of(std::string(build_info::kCudaArchitectures))}}},
           {"command", run_.command},
           {"node", json_of(options.node)},
+          {"environment",
+           {{"recorded", run_.environment.recorded},
+            {"removed", run_.environment.removed},
+            {"injected", run_.environment.injected}}},
           {"device", device_json(run_.device, run_.gpu)},
           {"precisions", precisions},
           {"ceilings", roofs},
@@ -357,6 +364,14 @@ json Results::run_to_json() const {
 
 json health_json(const GpuHealth& before, const GpuHealth& after) {
   return {{"before", json_of(before)}, {"after", json_of(after)}};
+}
+
+json host_json(const std::optional<OthersLoad>& others, const std::optional<double>& load_start) {
+  json host = others ? json_of(*others)
+                     : json{{"cpus", nullptr}, {"busy_share", nullptr}, {"steal_share", nullptr}};
+  host["load_start"] = json_of(load_start);
+  host["load_end"] = json_of(load_average());
+  return host;
 }
 
 Row row_from(const json& written, const Case& which) {

@@ -76,6 +76,7 @@ TEST(Results, ARowIsReadBackAsItWasWritten) {
   Row row = timed(kTiled, 2e-3);
   row.rotation_sets = 3;
   row.batch = 7;
+  row.host = OthersLoad{.cpus = 8, .busy_share = 0.25, .steal_share = 0};
   row.launch = "graph";
   row.launched = {{"tiled"}, {{.name = "tiled", .registers = 40, .threads = 256, .blocks = 9}}};
   row.verdict = Verdict{.max_error = 1e-6, .max_of_bound = 0.5, .bound_at_max = 2e-6};

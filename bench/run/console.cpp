@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "bench/base/clock.hpp"
@@ -58,6 +59,25 @@ std::string peak_text(const Peak& peak) {
          (peak.precision ? rate_text(*peak.per_second, *peak.precision)
                          : formatted("%.0f GB/s", *peak.per_second * 1e-9)) +
          " (" + std::string(name_of(peak.origin)) + ")";
+}
+
+// "OMP_NUM_THREADS=4; removed: CUBLAS_LOGINFO_DBG=1; injected: libcuda-injection.so"; empty where
+// nothing is unusual.
+std::string surroundings(const Conditions& run) {
+  const auto told = [](const std::map<std::string, std::string>& variables) {
+    std::vector<std::string> all;
+    for (const auto& [name, value] : variables) all.push_back(one_line(name + "=" + value));
+    return list_of(all);
+  };
+  std::string text = told(run.environment.recorded);
+  const auto add = [&](const char* what, const std::string& of) {
+    if (!of.empty()) text += (text.empty() ? "" : "; ") + (what + of);
+  };
+  add("removed: ", told(run.environment.removed));
+  add("injected: ", list_of(run.environment.injected));
+  if (run.gpu_processes.value_or(0) > 0)
+    add("other processes on the GPU: ", std::to_string(*run.gpu_processes));
+  return text;
 }
 
 }  // namespace
@@ -170,6 +190,8 @@ std::string Console::head(Width width) const {
                           1e6 * run.overheads->graph_node, 1e6 * run.overheads->launch,
                           1e6 * run.overheads->event_pair),
                 width, kIndent);
+  if (const std::string unusual = surroundings(run); !unusual.empty())
+    all += line("Environment: " + unusual, width, kIndent);
   all += line(
       "Time is the median of the samples. Each result was verified before and after it was timed.",
       width);

@@ -35,7 +35,7 @@ class Console {
   // Each returns whole lines, none longer than `width`; without a width, lines of any length.
   // Columns for which there is no room are left out.
   using Width = std::optional<std::size_t>;
-  // The device, its peaks, and the heads of the columns.
+  // The device, its peaks, what is unusual around it, and the heads of the columns.
   std::string head(Width width) const;
   // A result and its notes; `progress` ends its line where there is no status line.
   std::string result(const std::string& name, const Row& row, const std::string& progress,

@@ -119,6 +119,20 @@ TEST(Console, ShortensNamesInTheMiddleAndKeepsMoreOfTheEnd) {
   EXPECT_EQ(shortened("abcdef", 1), "a");
 }
 
+TEST(Console, TellsWhatIsUnusualAroundTheRun) {
+  Conditions run = on_a_gpu();
+  run.gpu_processes = 0;
+  const auto head = [&] { return Console(Results(run), 20).head(std::nullopt); };
+  EXPECT_EQ(head().find("Environment:"), std::string::npos) << head();
+  run.environment = {{{"OMP_NUM_THREADS", "4"}},
+                     {{"CUBLAS_EMULATION_STRATEGY", "eager"}},
+                     {"libToolsInjection64.so"}};
+  run.gpu_processes = 3;
+  for (const char* part : {"OMP_NUM_THREADS=4", "removed: CUBLAS_EMULATION_STRATEGY=eager",
+                           "libToolsInjection64.so", "processes on the GPU: 3"})
+    EXPECT_NE(head().find(part), std::string::npos) << head();
+}
+
 TEST(Console, OfACpuHasNoColumnsThatNothingCouldFill) {
   Conditions run;
   run.device.kind = Device::Kind::cpu;

@@ -217,8 +217,7 @@ int run(int argc, char** argv) {
   if (options.list_kernels || options.list_options) return 0;
   watch_for_interrupt();
   if (options.rerun) rerun_on_save(options);
-  // It would silently compute FP32 products in TF32.
-  unsetenv("NVIDIA_TF32_OVERRIDE");
+  const Environment environment = clean_environment();
 
   std::string why_no_gpu;
   std::unique_ptr<Backend> backend = make_backend(options, why_no_gpu);
@@ -266,7 +265,7 @@ int run(int argc, char** argv) {
     require_release(options);
   }
   if (options.is_child()) {
-    Suite suite(std::move(backend), options, command);
+    Suite suite(std::move(backend), options, command, environment);
     answer(suite, cases, options);
   }
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
@@ -275,7 +274,7 @@ int run(int argc, char** argv) {
   std::unique_ptr<RecordFile> file;
   if (writes_record && !list_only) file = open_record(out, device, options);
   if (file) name_record(command, file->path());
-  Suite suite(std::move(backend), options, command);
+  Suite suite(std::move(backend), options, command, environment);
   const std::string repetitions = google_flag(google_arguments, "repetitions");
   Progress progress(chosen, repetitions.empty() ? 1 : std::stoul(repetitions));
   std::size_t longest_name = 20;

@@ -24,17 +24,20 @@
 namespace gemm::bench {
 
 Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
-             std::vector<std::string> command)
+             std::vector<std::string> command, Environment environment)
     : bench_{.backend = std::move(backend), .options = options} {
   Conditions run{.options = options,
                  .device = bench_.backend->device(),
                  .peaks = peaks_of(bench_.backend->device(), options.peaks),
                  .timer = std::string(bench_.backend->timer()),
-                 .command = std::move(command)};
+                 .command = std::move(command),
+                 .environment = std::move(environment)};
+  run.environment.injected = injected_code();
   bench_.monitor = monitor_gpu(run.device, options.monitor_seconds, run.why_no_monitor);
   if (bench_.monitor) {
     run.gpu = bench_.monitor->facts();
     health_before_ = bench_.monitor->health();
+    run.gpu_processes = health_before_.other_processes;
   }
   try {
     run.overheads = bench_.backend->overheads();
@@ -88,7 +91,9 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   const std::optional<Case> baseline = interleaving_.baseline_of(which);
   if (bench_.options.library && !bench_.options.is_child() && !(baseline && is_library(*baseline)))
     library_rates_->measure(which);
+  const std::optional<CpuTimes> before = read_cpu_times();
   interleaving_.run(which, baseline, samples, row);
+  row.host = others_between(before, read_cpu_times());
   doubt_peaks(row);
 }
 
@@ -161,6 +166,7 @@ nlohmann::ordered_json Suite::run_to_json() const {
   nlohmann::ordered_json run = results_->run_to_json();
   run["time"] = {{"wall_seconds", bench_.elapsed_seconds()},
                  {"kernel_seconds", bench_.kernel_seconds}};
+  run["host"] = host_json(others_between(cpu_before_, read_cpu_times()), load_before_);
   if (!bench_.monitor) return run;
   run["health"] = health_json(health_before_, bench_.monitor->health());
   if (const auto seconds = bench_.monitor->read_seconds())

@@ -83,6 +83,52 @@ class Build:
 
 
 @dataclass(frozen=True)
+class Library:
+    """One that was measured or compiled kernels, as its own functions tell."""
+
+    name: Text
+    version: Text | None = None
+    file: Text | None = None
+    detail: Text | None = None
+
+    @property
+    def release(self) -> str:
+        """Its version and what else tells two apart: 0.3.26 (Haswell, 2 threads)."""
+        version = self.version or "of unknown version"
+        return f"{version} ({self.detail})" if self.detail else version
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Of the process: variables that change times, and code that others put into it."""
+
+    recorded: dict[Text, str] = field(default_factory=dict)
+    removed: dict[Text, str] = field(default_factory=dict)  # before anything was measured
+    injected: tuple[Text, ...] = ()  # files of profilers and the like; "traced by gdb"
+
+    @property
+    def variables(self) -> str:
+        """Those that counted: OMP_NUM_THREADS=4, ..."""
+        return ", ".join(f"{name}={value}" for name, value in self.recorded.items())
+
+
+@dataclass(frozen=True)
+class Host:
+    """What others had of the CPUs that the process could use, as shares of all their time."""
+
+    cpus: Count | None = None
+    busy_share: Fraction | None = None  # other processes
+    steal_share: Fraction | None = None  # other virtual machines
+    load_start: Nonnegative | None = None  # mean length of the run queue in the minute before
+    load_end: Nonnegative | None = None
+
+    @property
+    def others_share(self) -> float:
+        """Of both; 0 where that is not known."""
+        return (self.busy_share or 0) + (self.steal_share or 0)
+
+
+@dataclass(frozen=True)
 class Precision:
     """A precision, and what its unit computes for one of its products."""
 
@@ -231,6 +277,7 @@ class Readings:
     remapping_pending: bool | None = None  # until a reset
     remapping_failed: bool | None = None
     xids: tuple[Whole, ...] = ()  # errors that the driver told since the run began
+    other_processes: Whole | None = None  # that compute on the GPU
 
 
 @dataclass(frozen=True)
@@ -352,6 +399,7 @@ class EndToEnd:
 
 
 UNCERTAIN = "median-uncertain"
+BUSY_HOST = "busy-host"
 
 
 @dataclass(frozen=True)
@@ -463,6 +511,7 @@ class Row:
     clocks: Clocks | None = None
     versus: Versus | None = None
     audit: Audit | None = None
+    host: Host | None = None
     end_to_end: EndToEnd | None = None
     conformance: Text | None = None  # how it was measured, in one line
     departures: tuple[Departure, ...] = ()
@@ -543,6 +592,11 @@ class Row:
         return self.clocks and self.clocks.throttled_share
 
     @property
+    def disturbed(self) -> bool:
+        """Whether others took so much of the host's CPUs that the time is doubtful."""
+        return any(each.code == BUSY_HOST for each in self.departures)
+
+    @property
     def held_by(self) -> tuple[str, ...]:
         """What held the clocks down, most of the time first."""
         reasons = self.clocks.reasons if self.clocks else {}
@@ -599,6 +653,9 @@ class Run:
     command: tuple[Annotated[str, Meta(max_length=1000)], ...]
     conformance: Text | None = None  # how all of it was measured, in one line
     node: Text | None = None  # the host, as --gemm_node names it
+    libraries: tuple[Library, ...] = ()
+    environment: Environment | None = None
+    host: Host | None = None
     health: Health | None = None
     time: RunTime | None = None
     device: Device
@@ -607,6 +664,14 @@ class Run:
     measured_ceilings: tuple[MeasuredCeiling, ...] = ()
     kernels: tuple[Kernel, ...]  # those with a row, by rung
     method: Method
+
+    @property
+    def releases(self) -> dict[str, str]:
+        """Of the libraries, by name; not of another one that a user's kernel brought along."""
+        found: dict[str, str] = {}
+        for each in self.libraries:
+            found.setdefault(each.name, each.release)
+        return found
 
 
 @dataclass(frozen=True)

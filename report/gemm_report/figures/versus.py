@@ -42,6 +42,7 @@ def versus_notes(record: Record, other: Record) -> list[str]:
         "power limit": (old.power_limit_w, new.power_limit_w),
         "state": (other.method.state, record.method.state),
         "fill": (other.method.fill, record.method.fill),
+        **{name: (was, record.releases.get(name)) for name, was in other.releases.items()},
     }
     differing = [name for name, (a, b) in facts.items() if None not in (a, b) and a != b]
     if differing:

@@ -156,6 +156,7 @@ def _conditions(record: Record) -> Html:
         ("Complete", "yes" if record.complete else "no"),
         ("Driver", device.driver),
         ("CUDA runtime", device.runtime),
+        ("Environment", _surroundings(record)),
         ("Build", ", ".join(filter(None, (build.type, build.compiler, build.cuda_compiler)))),
         ("Compute capability", device.compute_capability),
         ("Clock", device.clock_hz and megahertz(device.clock_hz)),
@@ -177,6 +178,21 @@ def _conditions(record: Record) -> Html:
         tag("p", "The details of each row have the command that repeats it.", class_="quiet"),
     ]
     return joined(parts)
+
+
+def _surroundings(record: Record) -> str | None:
+    """What was unusual around the run: variables, injected code, load, other processes."""
+    environment, host, health = record.environment, record.host, record.health
+    parts = []
+    if environment:
+        removed = ", ".join(f"{name}={value}" for name, value in environment.removed.items())
+        parts += [environment.variables, removed and f"removed: {removed}"]
+        parts += [environment.injected and f"injected: {', '.join(environment.injected)}"]
+    if host and any(row.disturbed for row in record.rows):
+        parts.append(f"busy host: others had {percent(host.others_share)} of its CPUs")
+    if others := health and (health.before.other_processes or health.after.other_processes):
+        parts.append(f"other processes on the GPU: {others}")
+    return "; ".join(filter(None, parts)) or None
 
 
 def _layouts(record: Record) -> Html:

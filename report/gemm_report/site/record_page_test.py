@@ -1,7 +1,7 @@
 import dataclasses
 import re
 
-from gemm_report.record import Record
+from gemm_report.record import BUSY_HOST, Departure, Environment, Health, Host, Readings, Record
 from gemm_report.site.picture import Picture
 from gemm_report.site.record_page import record_page
 from gemm_report.site.row_table import GLOSSARY
@@ -43,6 +43,28 @@ def test_the_conditions_are_told_with_the_command(gpu: Record) -> None:
         " ".join(gpu.command),
     ):
         assert said in told, said
+
+
+def test_what_was_unusual_around_the_run_is_one_line(gpu: Record) -> None:
+    assert "Environment" not in text(section(record_page(gpu, []), "conditions"))
+    environment = Environment(
+        {"OMP_NUM_THREADS": "4"},
+        {"CUBLAS_EMULATION_STRATEGY": "eager"},
+        ("libToolsInjection64.so",),
+    )
+    row = dataclasses.replace(gpu.rows[0], departures=(Departure(BUSY_HOST, 0.6, "busy"),))
+    unusual = dataclasses.replace(
+        gpu,
+        environment=environment,
+        host=Host(cpus=2, busy_share=0.6, steal_share=0.0),
+        health=Health(Readings(other_processes=2), Readings(other_processes=0)),
+        rows=(row, *gpu.rows[1:]),
+    )
+    assert (
+        "Environment OMP_NUM_THREADS=4; removed: CUBLAS_EMULATION_STRATEGY=eager; "
+        "injected: libToolsInjection64.so; busy host: others had 60.0 % of its CPUs; "
+        "other processes on the GPU: 2"
+    ) in text(section(record_page(unusual, []), "conditions"))
 
 
 def test_rows_are_counted_by_state_and_the_counts_filter(gpu: Record) -> None:

@@ -149,6 +149,10 @@ int nvmlDeviceGetDefaultApplicationsClock(FakeGpu* gpu, int clock, unsigned* to)
   return answer(gpu, to, clock == 2 ? 3201U : 1980U);
 }
 
+int nvmlDeviceGetTotalEnergyConsumption(FakeGpu* gpu, unsigned long long* to) {
+  return answer(gpu, to, 123456789012ULL);  // mJ
+}
+
 int nvmlDeviceGetTemperatureV(FakeGpu* gpu, void* structure) {
   if (get<std::uint32_t>(structure, 0) != 0x100000c) return kVersionMismatch;  // 1, of 12 bytes
   if (get<std::int32_t>(structure, 4) != 0) return kInvalidArgument;

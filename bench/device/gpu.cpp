@@ -112,7 +112,7 @@ std::optional<double> times(std::optional<unsigned> value, double unit) {
   if (!value || *value == 0) return std::nullopt;
   return *value * unit;
 }
-constexpr double kMegahertz = 1e6, kMilliwatt = 1e-3;
+constexpr double kMegahertz = 1e6, kMilliwatt = 1e-3, kMillijoule = 1e-3;
 constexpr std::size_t kMostXids = 100;
 
 class NvmlGpu : public Gpu {
@@ -157,6 +157,8 @@ class NvmlGpu : public Gpu {
     reading.reasons = ask("nvmlDeviceGetCurrentClocksEventReasons", 0ULL);
     if (!reading.reasons)
       reading.reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons", 0ULL);  // its old name
+    if (const auto energy = ask("nvmlDeviceGetTotalEnergyConsumption", 0ULL))
+      reading.joules = kMillijoule * static_cast<double>(*energy);
     reading.when = (start + now_seconds()) / 2;
     return reading;
   }

@@ -59,6 +59,7 @@ TEST(Nvml, TellsFactsAndReadingsInSi) {
   EXPECT_EQ(reading.sm_hz, 1560e6);
   EXPECT_EQ(reading.memory_hz, 3201e6);
   EXPECT_EQ(reading.power_w, 693.25);  // of the moment, not 412.5 W
+  EXPECT_DOUBLE_EQ(reading.joules.value_or(0), 123456789.012);
   EXPECT_EQ(reading.temperature_c, 63);
   EXPECT_EQ(reading.reasons, 0x4U);
 }

@@ -109,7 +109,7 @@ MeasuredPeak measure(Backend& backend, const GpuMonitor* monitor, const TimingPl
       probe.work / (cpu ? one.seconds.min : one.seconds.median);
   one.sm_hz = timing.median_sm_hz();
   one.memory_hz = median_of(timing.gpu.memory_hz);
-  one.power_w = median_of(timing.gpu.power_w);
+  one.power_w = timing.warmup.energy.watts;
   one.temperature_c = median_of(timing.gpu.temperature_c);
   one.throttled_share = timing.gpu.throttled_share;
   const DeviceInfo& device = backend.device();

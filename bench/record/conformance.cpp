@@ -74,7 +74,7 @@ std::optional<Range> over(const std::vector<const Row*>& rows, F&& value) {
   return range_of(std::move(values));
 }
 
-std::optional<double> watts(const Row& row) { return median_of(row.timing.gpu.power_w); }
+std::optional<double> watts(const Row& row) { return row.timing.warmup.energy.watts; }
 
 }  // namespace
 

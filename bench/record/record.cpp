@@ -16,6 +16,7 @@ namespace gemm::bench {
 JSON_FIELDS(Range, min, median, max)
 JSON_FIELDS(KernelCode, name, fingerprint, registers, shared_bytes, local_bytes, threads, blocks,
             occupancy)
+JSON_FIELDS(Energy, watts, seconds, readings, source, why_not)
 JSON_FIELDS(Warmup, seconds, settled, watched)
 JSON_FIELDS(GpuState, readings, sm_hz, memory_hz, power_w, temperature_c, throttled_share, reasons)
 JSON_FIELDS(GpuHealth, sm_hz, memory_hz, power_w, temperature_c, reasons, ecc_corrected,
@@ -55,6 +56,7 @@ void fields(Io& io, Like<Row> auto& row) {
   io("suspect", row.suspect);
   if (!row.skipped.empty() || !row.failed.empty()) return;
   io("warmup", row.timing.warmup);
+  io("energy", row.timing.warmup.energy);
   io("samples_seconds", row.timing.samples_seconds);
   io("samples_sm_hz", row.timing.samples_sm_hz);
   io("samples_throttled", row.timing.samples_throttled);

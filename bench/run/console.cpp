@@ -167,7 +167,7 @@ std::string Console::cell(Column column, const Row& row) const {
   if (column == Column::library) return percent_text(results_.of_library(row));
   if (column == Column::clock) return whole_text(timing.median_sm_hz(), 1e-6);
   if (column == Column::samples) return std::to_string(timing.samples_seconds.size());
-  return whole_text(median_of(timing.gpu.power_w), 1);
+  return whole_text(timing.warmup.energy.watts, 1);
 }
 
 std::string Console::head(Width width) const {

@@ -42,7 +42,7 @@ Row timed(const RegisteredKernel& kernel, Precision precision, double tera) {
   row.rotation_sets = 2;
   row.timing.samples_seconds.assign(100, flop(row.which.problem) / (tera * 1e12));
   row.timing.samples_sm_hz.assign(100, 1755e6);
-  row.timing.gpu.power_w = Range{650, 651, 652};
+  row.timing.warmup.energy.watts = 651;
   return row;
 }
 

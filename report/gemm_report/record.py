@@ -37,6 +37,7 @@ RECORD = Kind("record", "gemm_bench")
 # Each with what its measured roof is called (`roof_of`).
 MEMORIES = {"DRAM": "DRAM", "L2": "L2", "shared memory": "Shared"}
 SCHEMA = 2
+_READINGS_OF_HALF_A_SECOND = 25  # NVML's, at the usual interval of 20 ms
 
 Transfer = Literal["pageable", "pinned", "overlapped"]
 TRANSFERS = get_args(Transfer)
@@ -319,6 +320,17 @@ class Clocks:
     reasons: dict[Text, Fraction] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Energy:
+    """Of the row's launches alone, in steady state and without a pause."""
+
+    watts: Positive | None  # mean; null where it was not measured
+    seconds: Nonnegative  # of that stretch
+    readings: Whole  # in it, that differ from the one before
+    source: Literal["energy counter", "power readings"] | None
+    why_not: Text | None  # it was not measured
+
+
 @dataclass(frozen=True)
 class Versus:
     """Speed over that of another kernel, interleaved sample by sample, with its interval."""
@@ -509,6 +521,7 @@ class Row:
     library: Text | None = None
     verification: Verification | None
     clocks: Clocks | None = None
+    energy: Energy | None = None
     versus: Versus | None = None
     audit: Audit | None = None
     host: Host | None = None
@@ -583,8 +596,13 @@ class Row:
 
     @property
     def power_w(self) -> float | None:
-        """Median."""
-        return self.clocks and self.clocks.power_w and self.clocks.power_w.median
+        """Mean in steady state; of earlier records the median, where that is of half a second."""
+        if self.energy is not None:
+            return self.energy.watts
+        clocks = self.clocks
+        if not clocks or not clocks.power_w or clocks.readings < _READINGS_OF_HALF_A_SECOND:
+            return None
+        return clocks.power_w.median
 
     @property
     def throttled_share(self) -> float | None:

@@ -57,7 +57,8 @@ OpenedLibrary::Function OpenedLibrary::function_if_any(const char* name) const {
 OpenedLibrary::Function OpenedLibrary::function(const char* name) const {
   void* const address = dlsym(handle_, name);
   if (address == nullptr)
-    throw std::runtime_error("this is no " + name_ + ", or one of another time: it has no " + name);
+    throw std::runtime_error("this is not " + name_ + ", or an unsuitable release: it has no " +
+                             name);
   return Function(address);
 }
 

@@ -49,6 +49,14 @@ void note(decltype(&::cublasGetProperty) get, decltype(&::cublasLtGetProperty) g
 
 std::vector<std::string> names() { return library_names("libcublas", CUBLAS_VER_MAJOR); }
 
+Api open_by_loader() {
+  try {
+    return Api(names());
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(error.what() + std::string(": install it or give --gemm_cublas=FILE"));
+  }
+}
+
 }  // namespace
 
 Api open(const std::filesystem::path& file) {
@@ -73,7 +81,7 @@ std::string Api::version() const { return version_by(cublasGetProperty); }
 
 const Api& api() {
   static const Api opened = [] {
-    const Api first = cublas_file().empty() ? Api(names()) : open(cublas_file());
+    const Api first = cublas_file().empty() ? open_by_loader() : open(cublas_file());
     note(first.cublasGetProperty, first.cublasLtGetProperty);
     return first;
   }();

@@ -83,6 +83,20 @@ class Build:
 
 
 @dataclass(frozen=True)
+class Library:
+    """A library that was loaded. A user's kernel may load another release of one that we use."""
+
+    name: Text
+    version: Text  # as it says itself
+    file: Text | None  # without its folder
+    detail: Text | None = None  # what else decides its speed, or who loaded it
+
+    def __str__(self) -> str:
+        """In a list of them."""
+        return f"{self.name} {self.version}" + (f" ({self.detail})" if self.detail else "")
+
+
+@dataclass(frozen=True)
 class Precision:
     """A precision, and what its unit computes for one of its products."""
 
@@ -602,6 +616,7 @@ class Run:
     health: Health | None = None
     time: RunTime | None = None
     device: Device
+    libraries: tuple[Library, ...] = ()  # that kernels called; earlier records lack them
     precisions: tuple[Precision, ...]
     ceilings: tuple[Ceiling, ...]
     measured_ceilings: tuple[MeasuredCeiling, ...] = ()

@@ -1,7 +1,7 @@
 import dataclasses
 import re
 
-from gemm_report.record import Record
+from gemm_report.record import Library, Record
 from gemm_report.site.picture import Picture
 from gemm_report.site.record_page import record_page
 from gemm_report.site.row_table import GLOSSARY
@@ -43,6 +43,13 @@ def test_the_conditions_are_told_with_the_command(gpu: Record) -> None:
         " ".join(gpu.command),
     ):
         assert said in told, said
+
+
+def test_the_libraries_are_told_where_the_record_names_them(gpu: Record) -> None:
+    libraries = (Library("cuBLAS", "13.1.0", "libcublas.so.13"), Library("X", "2", None, "one"))
+    page = record_page(dataclasses.replace(gpu, libraries=libraries), [])
+    assert "Libraries cuBLAS 13.1.0, X 2 (one)" in text(section(page, "conditions"))
+    assert "Libraries" not in text(section(record_page(gpu, []), "conditions"))
 
 
 def test_rows_are_counted_by_state_and_the_counts_filter(gpu: Record) -> None:

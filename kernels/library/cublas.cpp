@@ -2,14 +2,9 @@
 // algorithms that PEDANTIC forbids, and either can be the faster one.
 #include "kernels/library/cublas.hpp"
 
-#include <filesystem>
 #include <memory>
-#include <optional>
-#include <stdexcept>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
@@ -18,7 +13,7 @@ namespace gemm {
 namespace cublas {
 namespace {
 
-// The loader binds cuBLAS to a cuBLASLt of the right name that is loaded already, so that of the
+// The loader links cuBLAS with a cuBLASLt of the right name that is loaded already, so that of the
 // folder is loaded first: else one in LD_LIBRARY_PATH would be used.
 std::optional<OpenedLibrary> cublaslt_beside(const std::filesystem::path& file) {
   constexpr std::string_view kName = "cublas";

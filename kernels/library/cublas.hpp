@@ -90,7 +90,7 @@ struct Api {
   decltype(&::cublasLtMatmul) cublasLtMatmul = library.function("cublasLtMatmul");
 
   bool emulates_f64() const { return cublasSetFixedPointEmulationMantissaControl != nullptr; }
-  std::string version() const;                      // "13.1.0"
+  std::string version() const;  // "13.1.0"
 };
 
 // With cuBLASLt from the same folder, if there is one. Throws std::runtime_error with one line.

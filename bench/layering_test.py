@@ -63,6 +63,7 @@ def test_includes_point_the_right_way(path: Path) -> None:
                     "kernels/driver_function.hpp",  # no kernel: both ask the driver
                     "kernels/gemm.hpp",
                     "kernels/layout.hpp",
+                    "kernels/libraries.hpp",
                     "kernels/precision.hpp",
                     "kernels/registry.hpp",
                     "kernels/tensor/mma_sync/mma.cuh",  # no kernels: instructions, for probes too

@@ -160,6 +160,12 @@ const std::vector<Option>& table() {
       {kWhat, "library", "measure|omit", "measure",
        "if the filter leaves out the libraries: measure them before a case, or compare with none",
        [](Options& o, const std::string& v) { o.library = !choice<bool>(v, "measure|omit"); }},
+      {kWhat, "cublas", "FILE", "as the loader finds it",
+       "measure this libcublas.so, with the libcublasLt.so of its folder",
+       [](Options& o, const std::string& v) {
+         if (v.empty()) refuse("a file", v);
+         o.cublas = v;
+       }},
       {kWhat, "allow_debug", "", "", "time a build that is not Release",
        [](Options& o, const std::string&) { o.allow_debug = true; }},
       {kData, "fill", "uniform|normal|integers|zeros", "uniform",

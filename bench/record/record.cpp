@@ -9,11 +9,13 @@
 #include "bench/kernel_code/fingerprint.hpp"
 #include "bench/peaks/measured_peaks_json.hpp"
 #include "build_info.hpp"
+#include "kernels/libraries.hpp"
 
 namespace gemm::bench {
 
 // What a row has of its own, by name; what follows from that, Results::to_json adds.
 JSON_FIELDS(Range, min, median, max)
+JSON_FIELDS(LoadedLibrary, name, version, file, detail)
 JSON_FIELDS(KernelCode, name, fingerprint, registers, shared_bytes, local_bytes, threads, blocks,
             occupancy)
 JSON_FIELDS(Energy, watts, seconds, readings, source, why_not)
@@ -328,6 +330,7 @@ json Results::run_to_json() const {
             {"removed", run_.environment.removed},
             {"injected", run_.environment.injected}}},
           {"device", device_json(run_.device, run_.gpu)},
+          {"libraries", libraries_json()},
           {"precisions", precisions},
           {"ceilings", roofs},
           {"measured_ceilings", measured},
@@ -362,6 +365,24 @@ json Results::run_to_json() const {
               {"interval_seconds", watched ? json(options.monitor_seconds) : json(nullptr)},
               {"read_seconds", nullptr}}},
             {"overheads", overheads}}}};
+}
+
+json libraries_json() {
+  json all = json::array();
+  for (const LoadedLibrary& library : loaded_libraries()) {
+    Writer writer{all.emplace_back(json::object())};
+    fields(writer, library);
+  }
+  return all;
+}
+
+void note_libraries(const json& written) {
+  for (const json& each : written) {
+    LoadedLibrary library;
+    const Reader reader{each};
+    fields(reader, library);
+    note_loaded(library);
+  }
 }
 
 json health_json(const GpuHealth& before, const GpuHealth& after) {

@@ -146,6 +146,11 @@ class Results {
 // else.
 Row row_from(const nlohmann::ordered_json& written, const Case& which);
 
+// context.gemm.libraries: those that were loaded so far, by this process or a child.
+nlohmann::ordered_json libraries_json();
+// Adds those that libraries_json() of a child wrote. Throws nlohmann::json::exception.
+void note_libraries(const nlohmann::ordered_json& written);
+
 // context.gemm.health: of the GPU before the first row, and after the last one so far.
 nlohmann::ordered_json health_json(const GpuHealth& before, const GpuHealth& after);
 

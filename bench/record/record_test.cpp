@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -111,6 +112,19 @@ TEST(Results, ARowIsReadBackAsItWasWritten) {
   same(failed);
   failed.verdict = Verdict{.outside_bytes = -4};
   same(failed);
+}
+
+TEST(Results, LibrariesOfAChildAreAddedToThoseOfThisProcess) {
+  const auto child = [](const char* version) {
+    return nlohmann::ordered_json{
+        {{"name", "Blas"}, {"version", version}, {"file", "libblas.so.1"}, {"detail", nullptr}}};
+  };
+  const std::size_t before = libraries_json().size();
+  for (const char* version : {"1.2", "1.3", "1.2"}) note_libraries(child(version));
+  const auto named = Results({}).run_to_json()["libraries"];
+  ASSERT_EQ(named.size(), before + 2);
+  EXPECT_EQ(named[before], child("1.2")[0]);
+  EXPECT_EQ(named[before + 1], child("1.3")[0]);
 }
 
 TEST(Results, NeitherNaNNorInfinityReachesTheJson) {

@@ -92,6 +92,38 @@ def test_filter_runs_the_family_and_still_knows_the_library(tmp_path: Path) -> N
         assert row["gemm"]["of_library"] > 0
 
 
+def openblas(out: Path, *arguments: str, **kwargs: Any) -> list[dict[str, Any]]:
+    """The libraries in the record of a run with OpenBLAS; skips where the build has none."""
+    if "OpenBLAS" not in run("--benchmark_list_tests", "--gemm_device=cpu").stdout:
+        pytest.skip("built without OpenBLAS")
+    done = run(*QUICK, "--gemm_shapes=64", *arguments, f"--benchmark_out={out}", **kwargs)
+    assert done.returncode == 0, done.stderr
+    libraries = record(out)["context"]["gemm"]["libraries"]
+    for each in libraries:
+        assert f"{each['name']} {each['version']} ({each['detail']})" in done.stdout
+    return libraries
+
+
+def test_the_libraries_that_were_used_are_named(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    (found,) = openblas(out, "--benchmark_filter=OpenBLAS")
+    assert found["name"] == "OpenBLAS"
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", found["version"])
+    assert re.fullmatch(r"[^/]*blas[^/]*\.so[^/]*", found["file"])
+    assert re.fullmatch(r"\w+, \d+ threads?", found["detail"])
+    assert openblas(out, "--benchmark_filter=CpuBlocked") == [found], "it is compared with it"
+    assert openblas(out, "--benchmark_filter=CpuBlocked", "--gemm_library=omit") == []
+    one = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    (alone,) = openblas(out, "--benchmark_filter=OpenBLAS", env=one)
+    assert alone == {**found, "detail": f"{found['detail'].split(',')[0]}, 1 thread"}
+
+
+def test_another_cublas_needs_a_gpu() -> None:
+    done = run("--gemm_device=cpu", "--gemm_cublas=libcublas.so")
+    assert done.returncode == 2
+    assert re.fullmatch(r".*--gemm_cublas=libcublas\.so: needs a GPU.*\n", done.stderr)
+
+
 def test_a_record_of_a_fleet_names_its_node_and_needs_no_library(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     options = ["--gemm_library=omit", "--gemm_node=n1", "--gemm_peaks=stored"]

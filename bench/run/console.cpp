@@ -9,6 +9,7 @@
 #include "bench/base/clock.hpp"
 #include "bench/base/text.hpp"
 #include "build_info.hpp"
+#include "kernels/libraries.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -258,8 +259,14 @@ std::string Console::summary(Width width) const {
     whole += shortened(row[5], width ? *width - std::min(*width, whole.size()) : row[5].size());
     if (rows.size() > 1) text += (text.empty() ? "\n" : "") + line(whole, width);
   }
-  if (const std::string measured = results_.conformance(); !measured.empty())
-    text += "\n" + line("Measured: " + measured, width, kIndent);
+  std::string libraries;
+  for (const LoadedLibrary& library : loaded_libraries())
+    libraries += (libraries.empty() ? "" : ", ") + library.name + " " + library.version +
+                 (library.detail.empty() ? "" : " (" + library.detail + ")");
+  const std::string measured = results_.conformance();
+  if (!libraries.empty() || !measured.empty()) text += "\n";
+  if (!libraries.empty()) text += line("Libraries: " + libraries, width, kIndent);
+  if (!measured.empty()) text += line("Measured: " + measured, width, kIndent);
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/base/text.hpp"
+#include "kernels/libraries.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -94,6 +95,13 @@ TEST(Console, WithoutAWidthHasEachResultInOneLineWithItsWholeName) {
   EXPECT_TRUE(first.starts_with(row.which.name())) << first;
   for (const char* part : {" 40 TFLOP/s", " 1755 ", " 651 ", " 100* [1/9, 0:12 left]"})
     EXPECT_NE(first.find(part), std::string::npos) << first;
+}
+
+TEST(Console, NamesTheLibrariesAtTheEnd) {
+  note_loaded({"Named", "1.2", "libnamed.so.1", "Zen, 2 threads"});
+  const Results results(on_a_gpu());
+  const std::string last = Console(results, 20).summary(std::nullopt);
+  EXPECT_NE(last.find("Named 1.2 (Zen, 2 threads)"), std::string::npos) << last;
 }
 
 TEST(Console, SeparatesALargeRatioFromItsNeighbour) {

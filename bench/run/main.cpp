@@ -13,6 +13,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,7 @@
 #include "bench/run/fixture.hpp"
 #include "bench/run/reporters.hpp"
 #include "bench/run/user_kernels.hpp"
+#include "kernels/libraries.hpp"
 #include "kernels/user/python.hpp"
 
 namespace gemm::bench {
@@ -41,7 +43,7 @@ std::vector<std::string> publishable(int argc, char** argv) {
     const auto value = argument.find('=') + 1;
     if (argument.starts_with("--gemm_tell_record=")) continue;
     if (!argument.starts_with("--benchmark_out=") && !argument.starts_with("--gemm_shapes=") &&
-        !argument.starts_with("--gemm_kernel=")) {
+        !argument.starts_with("--gemm_kernel=") && !argument.starts_with("--gemm_cublas=")) {
       command.push_back(argument);
       continue;
     }
@@ -180,6 +182,19 @@ void require_baseline(const Options& options, Device::Kind kind) {
   }
 }
 
+void take_given_cublas(const Options& options, Device::Kind kind, const std::string& why_no_gpu) {
+  if (!options.cublas) return;
+  const std::string flag = "--gemm_cublas=" + *options.cublas + ": ";
+  if (kind == Device::Kind::cpu) throw BadInput(flag + "needs a GPU: " + why_no_gpu);
+  set_cublas_file(*options.cublas);
+  if (options.is_child()) return;  // whose row may not use it
+  try {
+    open_cublas();
+  } catch (const std::runtime_error& error) {
+    throw BadInput(flag + error.what());
+  }
+}
+
 // In a child: measures its one row, answers with it, and exits without running the exit handlers
 // that a user's kernel may have left.
 [[noreturn]] void answer(Suite& suite, const std::vector<Case>& cases, const Options& options) {
@@ -194,8 +209,10 @@ void require_baseline(const Options& options, Device::Kind kind) {
   } catch (const std::exception& error) {
     say_why_untimed(row, error);
   }
+  note_cublas_of_others();
   const nlohmann::ordered_json whole = {{"token", token},
                                         {"row", suite.results().to_json(row)},
+                                        {"libraries", libraries_json()},
                                         {"kernel_seconds", row.timing.kernel_seconds}};
   write_atomically("/dev/fd/" + std::to_string(kAnswer),
                    whole.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
@@ -227,6 +244,7 @@ int run(int argc, char** argv) {
     return 0;
   }
 
+  take_given_cublas(options, device.kind, why_no_gpu);
   register_user_kernels(options, device.kind, why_no_gpu);
   const bool users = !options.kernels.empty();
   if (options.shapes.empty())

@@ -126,6 +126,7 @@ void Suite::measure_in_child(const Case& which, const std::vector<Case>& baselin
   if (!answer.is_object() || !answer.contains("token") || answer["token"] != token)
     throw std::runtime_error("it wrote to the descriptor of the result, or forked");
   row = row_from(answer.at("row"), which);
+  note_libraries(answer.at("libraries"));
   bench_.kernel_seconds += answer.at("kernel_seconds").get<double>();
   if (!row.skipped.empty()) throw Skipped(row.skipped);
   if (row.suspect) throw Suspect(row.failed);

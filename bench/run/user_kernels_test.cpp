@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/libraries.hpp"
 #include "kernels/user/user_kernel.hpp"
 
 namespace gemm::bench {
@@ -113,6 +114,11 @@ TEST_F(UserKernels, TheExampleCompilesForEveryArchitecture) {
     EXPECT_NE(compiled.cubin.find(compiled.kernel), std::string::npos);
     EXPECT_NE(compiled.cubin.find(kDescribe), std::string::npos);
   }
+  const auto& libraries = loaded_libraries();
+  const auto nvrtc = std::ranges::find(libraries, "NVRTC", &LoadedLibrary::name);
+  ASSERT_NE(nvrtc, libraries.end());
+  EXPECT_TRUE(std::regex_match(nvrtc->version, std::regex("[0-9]+[.][0-9]+"))) << nvrtc->version;
+  EXPECT_TRUE(nvrtc->file.starts_with("libnvrtc")) << nvrtc->file;
 }
 
 // As the commands in its head say: with which entries, and in which precision.

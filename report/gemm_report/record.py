@@ -85,18 +85,21 @@ class Build:
 
 @dataclass(frozen=True)
 class Library:
-    """One that was measured or compiled kernels, as its own functions tell."""
+    """A library that was loaded. A user's kernel may load another release of one that we use."""
 
     name: Text
-    version: Text | None = None
-    file: Text | None = None
-    detail: Text | None = None
+    version: Text  # as it says itself
+    file: Text | None = None  # without its folder
+    detail: Text | None = None  # what else decides its speed, or who loaded it
 
     @property
     def release(self) -> str:
         """Its version and what else tells two apart: 0.3.26 (Haswell, 2 threads)."""
-        version = self.version or "of unknown version"
-        return f"{version} ({self.detail})" if self.detail else version
+        return f"{self.version} ({self.detail})" if self.detail else self.version
+
+    def __str__(self) -> str:
+        """In a list of them."""
+        return f"{self.name} {self.release}"
 
 
 @dataclass(frozen=True)
@@ -671,12 +674,12 @@ class Run:
     command: tuple[Annotated[str, Meta(max_length=1000)], ...]
     conformance: Text | None = None  # how all of it was measured, in one line
     node: Text | None = None  # the host, as --gemm_node names it
-    libraries: tuple[Library, ...] = ()
     environment: Environment | None = None
     host: Host | None = None
     health: Health | None = None
     time: RunTime | None = None
     device: Device
+    libraries: tuple[Library, ...] = ()  # that kernels called; earlier records lack them
     precisions: tuple[Precision, ...]
     ceilings: tuple[Ceiling, ...]
     measured_ceilings: tuple[MeasuredCeiling, ...] = ()

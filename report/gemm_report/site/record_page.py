@@ -156,6 +156,7 @@ def _conditions(record: Record) -> Html:
         ("Complete", "yes" if record.complete else "no"),
         ("Driver", device.driver),
         ("CUDA runtime", device.runtime),
+        ("Libraries", ", ".join(map(str, record.libraries))),
         ("Environment", _surroundings(record)),
         ("Build", ", ".join(filter(None, (build.type, build.compiler, build.cuda_compiler)))),
         ("Compute capability", device.compute_capability),

@@ -1,7 +1,16 @@
 import dataclasses
 import re
 
-from gemm_report.record import BUSY_HOST, Departure, Environment, Health, Host, Readings, Record
+from gemm_report.record import (
+    BUSY_HOST,
+    Departure,
+    Environment,
+    Health,
+    Host,
+    Library,
+    Readings,
+    Record,
+)
 from gemm_report.site.picture import Picture
 from gemm_report.site.record_page import record_page
 from gemm_report.site.row_table import GLOSSARY
@@ -65,6 +74,13 @@ def test_what_was_unusual_around_the_run_is_one_line(gpu: Record) -> None:
         "injected: libToolsInjection64.so; busy host: others had 60.0 % of its CPUs; "
         "other processes on the GPU: 2"
     ) in text(section(record_page(unusual, []), "conditions"))
+
+
+def test_the_libraries_are_told_where_the_record_names_them(gpu: Record) -> None:
+    libraries = (Library("cuBLAS", "13.1.0", "libcublas.so.13"), Library("X", "2", None, "one"))
+    page = record_page(dataclasses.replace(gpu, libraries=libraries), [])
+    assert "Libraries cuBLAS 13.1.0, X 2 (one)" in text(section(page, "conditions"))
+    assert "Libraries" not in text(section(record_page(gpu, []), "conditions"))
 
 
 def test_rows_are_counted_by_state_and_the_counts_filter(gpu: Record) -> None:

@@ -152,7 +152,7 @@ TEST(Peaks, WhatWasMeasuredOfAUnitServesEveryPrecisionThatItComputes) {
   MeasuredPeak bytes = wgmma;
   bytes.arithmetic = "e4m3";
   bytes.flop_per_second = 1400e12;
-  fill_in(peaks, {wgmma, bytes});
+  reconcile(peaks, {wgmma, bytes}, Device{});
   for (const PrecisionTraits& traits : kPrecisions)
     EXPECT_EQ(compute_peak(peaks, traits.precision)->per_second == 1400e12,
               traits.unit == Unit::fp8_tensor)

@@ -42,21 +42,26 @@ std::string measured_text(const MeasuredPeak& one) {
   return line;
 }
 
-// The device and its peaks as in a record, each peak with the best that was measured of it.
+// The device and its peaks as in a record, each with its nominal figure and the best measured one.
 json document_of(Conditions run, const std::vector<MeasuredPeak>& chosen) {
+  const std::vector<Peak> nominal = peaks_of(run.device, run.options.peaks);
   const std::vector<Peak> peaks = run.peaks;
   const std::vector<MeasuredPeak> all = std::exchange(run.measured, chosen);
   const json whole = Results(std::move(run)).run_to_json();
   json ceilings = whole["ceilings"];
   for (std::size_t i = 0; i < peaks.size(); ++i) {
-    const MeasuredPeak* best = measured_roof(all, peaks[i]);
+    const char* const figure = peaks[i].precision ? "flop_per_second" : "bytes_per_second";
+    ceilings[i]["nominal"] = {{figure, json_of(nominal[i].per_second)},
+                              {"clock_hz", json_of(nominal[i].clock_hz)},
+                              {"origin", name_of(nominal[i].origin)},
+                              {"source", nominal[i].source}};
     json& measured = ceilings[i]["measured"];
+    const MeasuredPeak* best = measured_roof(all, peaks[i]);
     if (best == nullptr) continue;
     const int products = peaks[i].precision ? traits_of(*peaks[i].precision).unit_products : 1;
-    measured = {
-        {"probe", best->label()},
-        {best->computes() ? "flop_per_second" : "bytes_per_second", best->per_second() / products},
-        {"clock_hz", json_of(best->computes() ? best->sm_hz : best->memory_hz)}};
+    measured = {{figure, best->per_second() / products},
+                {"clock_hz", json_of(best->computes() ? best->sm_hz : best->memory_hz)},
+                {"probe", best->label()}};
   }
   return {{"commit", whole["commit"]},
           {"device", whole["device"]},

@@ -97,7 +97,7 @@ constexpr Product kProducts[] = {
      .why = "its INT8 is cut by a factor that is not published"},
     {.name = "NVIDIA CMP",
      .unknown_units = ~0U,
-     .why = "units of mining cards are cut by factors that are not published"},
+     .why = "units of mining GPUs are cut by factors that are not published"},
 };
 
 const Product& product_of(std::string_view device_name, int sm_count) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -141,8 +141,8 @@ int print_peaks(const Options& options, const std::vector<std::string>& argument
     throw;
   }
   reconcile(run.peaks, run.measured, run.device);
-  std::vector<MeasuredPeak> chosen;
-  std::ranges::copy_if(run.measured, std::back_inserter(chosen), is_chosen);
+  std::vector<MeasuredPeak> chosen = run.measured;
+  std::erase_if(chosen, std::not_fn(is_chosen));
 
   if (as_json) {
     std::cout << document_of(std::move(run), chosen).dump(1) << "\n";

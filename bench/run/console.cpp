@@ -69,7 +69,8 @@ std::string above_peak_text(const Peak* peak, const Row& row) {
   if (peak == nullptr || !peak->per_second || !(row.flop_per_second() > *peak->per_second))
     return "";
   const auto clock = row.timing.median_sm_hz();
-  if (peak->limit_per_second && row.flop_per_second() > *peak->at(clock))
+  if (peak->limit_per_second && peak->contradiction.empty() &&
+      row.flop_per_second() > *peak->at(clock))
     return "% peak above 100: that is the peak of plain products, and block-scaled ones are faster";
   if (clock && peak->clock_hz && *clock > *peak->clock_hz)
     return formatted("%% peak above 100: the SMs ran at %.0f MHz, and the peak is stated at %.0f",

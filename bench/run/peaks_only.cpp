@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -142,7 +141,7 @@ int print_peaks(const Options& options, const std::vector<std::string>& argument
   }
   reconcile(run.peaks, run.measured, run.device);
   std::vector<MeasuredPeak> chosen = run.measured;
-  std::erase_if(chosen, std::not_fn(is_chosen));
+  std::erase_if(chosen, [&](const MeasuredPeak& one) { return !is_chosen(one); });
 
   if (as_json) {
     std::cout << document_of(std::move(run), chosen).dump(1) << "\n";

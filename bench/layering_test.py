@@ -15,7 +15,6 @@ SOURCES = [
 # Files that register cases or use Google Benchmark.
 BENCHMARK_SPEAKERS = {
     "main.cpp",
-    "peaks_main.cpp",
     "command_line.cpp",
     "fixture.hpp",
     "reporters.hpp",

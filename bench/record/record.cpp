@@ -91,7 +91,9 @@ json peak_json(const Peak& peak) {
           {"bytes_per_second", peak.precision ? json(nullptr) : figure},
           {"clock_hz", json_of(peak.clock_hz)},
           {"origin", name_of(peak.origin)},
-          {"source", peak.source}};
+          {"source", peak.source},
+          {"limit_flop_per_second", json_of(peak.limit_per_second)},
+          {"contradiction", json_of(peak.contradiction)}};
 }
 
 json device_json(const DeviceInfo& device, const std::optional<GpuFacts>& gpu) {

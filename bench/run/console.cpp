@@ -59,7 +59,27 @@ std::string peak_text(const Peak& peak) {
   return peak.name + " " +
          (peak.precision ? rate_text(*peak.per_second, *peak.precision)
                          : formatted("%.0f GB/s", *peak.per_second * 1e-9)) +
-         " (" + std::string(name_of(peak.origin)) + ")";
+         " (" + std::string(name_of(peak.origin)) +
+         (peak.limit_per_second && peak.precision && peak.contradiction.empty()
+              ? ", block-scaled " + rate_text(*peak.limit_per_second, *peak.precision)
+              : "") +
+         ")";
+}
+
+// Why a row is above the peak of its unit; empty where it is not, or where that is not known.
+std::string above_peak_text(const Peak* peak, const Row& row) {
+  if (peak == nullptr || !peak->per_second || !(row.flop_per_second() > *peak->per_second))
+    return "";
+  const auto clock = row.timing.median_sm_hz();
+  if (peak->limit_per_second && peak->contradiction.empty() &&
+      row.flop_per_second() > *peak->at(clock))
+    return "% peak above 100: that is the peak of plain products, and block-scaled ones are faster";
+  if (clock && peak->clock_hz && *clock > *peak->clock_hz)
+    return formatted("%% peak above 100: the SMs ran at %.0f MHz, and the peak is stated at %.0f",
+                     *clock * 1e-6, *peak->clock_hz * 1e-6) +
+           (peak->origin == Peak::Origin::table ? ", as GPUs may exceed the clock that they report"
+                                                : "");
+  return "";
 }
 
 // "OMP_NUM_THREADS=4; removed: CUBLAS_LOGINFO_DBG=1; injected: libcuda-injection.so"; empty where
@@ -82,6 +102,30 @@ std::string surroundings(const Conditions& run) {
 }
 
 }  // namespace
+
+std::string peaks_text(const std::vector<Peak>& all, Console::Width width) {
+  std::string peaks = "Peaks: ", contradictions;
+  std::set<std::string> said;  // precisions of one unit have one peak
+  for (const Peak& peak : all)
+    if (const std::string text = peak_text(peak); said.insert(text).second)
+      peaks += (said.size() == 1 ? "" : ", ") + text;
+  for (const Peak& peak : all)
+    if (!peak.contradiction.empty() && said.insert(peak.contradiction).second)
+      contradictions +=
+          line("Table and probe disagree: " + peak.contradiction + "; % peak is of the probe",
+               width, kIndent);
+  return line(peaks, width, kIndent) + contradictions;
+}
+
+std::string device_text(const DeviceInfo& device) {
+  std::string first = device.name;
+  if (device.sm_count > 0) first += ", " + std::to_string(device.sm_count) + " SMs";
+  if (device.cores > 0)
+    first += ", " + std::to_string(device.cores) + (device.cores == 1 ? " core" : " cores");
+  if (device.cores > 0 && !build_info::kOpenMp) first += " (built without OpenMP)";
+  if (device.clock_hz) first += formatted(", %.0f MHz", *device.clock_hz * 1e-6);
+  return first;
+}
 
 std::string clock_text(double seconds) {
   const auto whole = static_cast<long>(std::ceil(seconds));
@@ -173,19 +217,7 @@ std::string Console::cell(Column column, const Row& row) const {
 
 std::string Console::head(Width width) const {
   const Conditions& run = results_.run();
-  const DeviceInfo& device = run.device;
-  std::string first = device.name;
-  if (device.sm_count > 0) first += ", " + std::to_string(device.sm_count) + " SMs";
-  if (device.cores > 0)
-    first += ", " + std::to_string(device.cores) + (device.cores == 1 ? " core" : " cores");
-  if (device.cores > 0 && !build_info::kOpenMp) first += " (built without OpenMP)";
-  if (device.clock_hz) first += formatted(", %.0f MHz", *device.clock_hz * 1e-6);
-  std::string peaks = "Peaks: ";
-  std::set<std::string> said;  // precisions of one unit have one peak
-  for (const Peak& peak : run.peaks)
-    if (const std::string text = peak_text(peak); said.insert(text).second)
-      peaks += (said.size() == 1 ? "" : ", ") + text;
-  std::string all = line(first, width) + line(peaks, width, kIndent);
+  std::string all = line(device_text(run.device), width) + peaks_text(run.peaks, width);
   if (run.overheads)
     all += line(formatted("Overheads: graph node %.2f us, launch %.2f us, pair of events %.2f us",
                           1e6 * run.overheads->graph_node, 1e6 * run.overheads->launch,
@@ -226,6 +258,11 @@ std::string Console::result(const std::string& name, const Row& row, const std::
                   row.versus->ratio, row.versus->kernel.c_str(), row.versus->low, row.versus->high),
         width);
   if (row.parts) text += note(parts_text(row), width);
+  if (results_.of_roof(row).value_or(0) > 1)
+    if (const std::string why =
+            above_peak_text(compute_peak(results_.run().peaks, row.which.problem.precision), row);
+        !why.empty() && explained_.insert("above_peak").second)
+      text += note(why, width);
   for (const Deviation& deviation : deviations)
     if (explained_.insert(deviation.code).second)
       text += note("* off-guideline: " + deviation.text, width);

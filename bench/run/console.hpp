@@ -57,7 +57,13 @@ class Console {
 
   const Results& results_;
   std::size_t longest_name_;
-  std::set<std::string> explained_;  // codes of deviations
+  std::set<std::string> explained_;  // codes of deviations, and above_peak
 };
+
+// "NVIDIA H200, 132 SMs, 1980 MHz"
+std::string device_text(const DeviceInfo& device);
+
+// The peaks in lines that fit, and where the table and a probe disagree.
+std::string peaks_text(const std::vector<Peak>& peaks, Console::Width width);
 
 }  // namespace gemm::bench

@@ -121,6 +121,46 @@ TEST(Console, ExplainsEachKindOfDeviationOnce) {
   EXPECT_EQ(lines_of(console.result("two", row, "", std::nullopt)).size(), 1U);
 }
 
+TEST(Console, ExplainsOnceWhyARowIsAboveThePeak) {
+  Conditions run = on_a_gpu();
+  run.device.name = "NVIDIA GeForce RTX 5090";
+  run.device.sm_count = 170;
+  run.device.compute_capability = 120;
+  run.device.clock_hz = 1700e6;
+  run.device.memory_clock_hz = 14001e6;
+  run.peaks = peaks_of(run.device);
+  const Results results(run);
+  Console console(results, 20);
+  const auto text = [&](Precision precision, double tera) {
+    return console.result("one", timed(kOurs, precision, tera), "", std::nullopt);
+  };
+  const auto peak = [&](Precision precision) {
+    return *compute_peak(run.peaks, precision)->per_second * 1e-12;
+  };
+  EXPECT_EQ(text(Precision::f32, 0.99 * peak(Precision::f32)).find("above 100"), std::string::npos);
+  const std::string first = text(Precision::f32, 1.02 * peak(Precision::f32));
+  EXPECT_NE(first.find("ran at 1755 MHz"), std::string::npos) << first;
+  EXPECT_NE(first.find("1700"), std::string::npos) << first;
+  EXPECT_EQ(text(Precision::f32, 1.02 * peak(Precision::f32)).find("above 100"), std::string::npos);
+  const std::string scaled =
+      Console(results, 20)
+          .result("one", timed(kOurs, Precision::e4m3, 1.9 * peak(Precision::e4m3)), "",
+                  std::nullopt);
+  EXPECT_NE(scaled.find("block-scaled"), std::string::npos) << scaled;
+}
+
+TEST(Console, BeginsWithWhereTableAndProbeDisagree) {
+  Conditions run = on_a_gpu();
+  for (Peak& peak : run.peaks)
+    if (peak.precision == Precision::tf32 || peak.precision == Precision::tf32x3)
+      peak.contradiction = "TF32_wgmma reaches 0.25 of the table";
+  const Results results(run);
+  const std::string head = Console(results, 20).head(std::nullopt);
+  const auto at = head.find("TF32_wgmma reaches 0.25");
+  ASSERT_NE(at, std::string::npos) << head;
+  EXPECT_EQ(head.find("TF32_wgmma", at + 1), std::string::npos) << "once for both precisions";
+}
+
 TEST(Console, ShortensNamesInTheMiddleAndKeepsMoreOfTheEnd) {
   EXPECT_EQ(shortened("Tiled/tile:16/f32/1024x1024x768", 20), "Tiled/..024x1024x768");
   EXPECT_EQ(shortened("short", 20), "short");

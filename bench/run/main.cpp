@@ -24,6 +24,7 @@
 #include "bench/run/child.hpp"
 #include "bench/run/command_line.hpp"
 #include "bench/run/fixture.hpp"
+#include "bench/run/peaks_only.hpp"
 #include "bench/run/reporters.hpp"
 #include "bench/run/user_kernels.hpp"
 #include "kernels/libraries.hpp"
@@ -105,7 +106,8 @@ void print_help(const char* program) {
       << "  " << program << " --gemm_device=cpu               the CPU kernels\n"
       << "  " << program << " --benchmark_out=results/        write the record "
       << "results/<device>/<utc>-<commit>.json\n"
-      << "  " << program << " --benchmark_list_tests          all names\n\n"
+      << "  " << program << " --benchmark_list_tests          all names\n"
+      << "  " << program << " --gemm_peaks_only               the peaks of this device\n\n"
       << "Names are <Kernel>[/<parameter>:<value>...][/layout:<layout>]/<precision>/<m>x<n>x<k>; "
          "C (m x n)\n= A (m x k) * B (k x n); a layout is named where it is not nn.\n"
       << "EndToEnd/<transfer>/<name> times host-to-device copies, kernel and device-to-host copy; "
@@ -233,6 +235,7 @@ int run(int argc, char** argv) {
   if (options.list_options) std::cout << options_as_markdown();
   if (options.list_kernels || options.list_options) return 0;
   watch_for_interrupt();
+  if (options.peaks_only) return print_peaks(options, {argv, argv + argc}, command);
   if (options.rerun) rerun_on_save(options);
   const Environment environment = clean_environment();
 

@@ -50,7 +50,7 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
     (void)bench_.backend.release();  // freeing its memory would wait for the GPU
     throw;
   }
-  fill_in(run.peaks, run.measured);
+  reconcile(run.peaks, run.measured, run.device);
 
   const MeasuredPeak* dram = memory_roof(run.measured, "DRAM");
   const MeasuredPeak* l2 = memory_roof(run.measured, "L2");
@@ -144,7 +144,7 @@ void Suite::doubt_peaks(const Row& row) {
   const Peak* roof =
       compute_peak(results_->run().peaks, row.which.problem.precision);  // caches beat DRAM's
   if (doubted_ || roof == nullptr || roof->origin != Peak::Origin::measured ||
-      !(row.flop_per_second() > kBeyondDoubt * *roof->per_second))
+      !(row.flop_per_second() > kBeyondDoubt * *roof->at(row.timing.median_sm_hz())))
     return;
   doubted_ = true;
   std::error_code ignored;

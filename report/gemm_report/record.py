@@ -152,6 +152,10 @@ class Ceiling:
     origin: Literal["queried", "table", "given", "measured", "unknown"]
     source: Text  # the arithmetic behind the figure, or why there is none
     clock_hz: Positive | None = None  # at which the figure is stated
+    # What no result can exceed at that clock, where that is not the figure: block-scaled FP8, or
+    # the larger one where the table and a probe contradict each other.
+    limit_flop_per_second: Positive | None = None
+    contradiction: Text | None = None  # between the table and a probe; the figure is the probe's
 
 
 @dataclass(frozen=True)

@@ -226,11 +226,30 @@ def _peaks(record: Record) -> Html:
     lines = [
         *(_peak(c, c.clock_hz, None, c.source) for c in record.ceilings),
         *(
+            _peak(_limit(c), c.clock_hz, None, c.source)
+            for c in record.ceilings
+            if c.limit_flop_per_second
+        ),
+        *(
             _peak(c.roof, c.sm_hz, c.power_w, ", ".join(filter(None, (c.what, c.fill))))
             for c in record.measured_ceilings
         ),
     ]
-    return table(["peak", *numbers, origin, "how"], lines, "peaks", tools=False)
+    grid = table(["peak", *numbers, origin, "how"], lines, "peaks", tools=False)
+    said = dict.fromkeys(c.contradiction for c in record.ceilings if c.contradiction)
+    warnings = (f"Table and probe disagree: {each}. The peak is the probe's." for each in said)
+    return joined([*(tag("p", each) for each in warnings), grid])
+
+
+def _limit(roof: Ceiling) -> Ceiling:
+    """What is possible beyond the peak."""
+    what = "limit" if roof.contradiction else "block-scaled"
+    return replace(
+        roof,
+        name=f"{roof.name}, {what}",
+        flop_per_second=roof.limit_flop_per_second,
+        origin="table",
+    )
 
 
 def _peak(roof: Ceiling, hertz: float | None, watts: float | None, source: str) -> list[Cell | str]:

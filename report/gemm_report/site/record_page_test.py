@@ -143,6 +143,17 @@ def test_peaks_say_where_they_are_from(gpu: Record) -> None:
     assert "BF16 wgmma" in told
 
 
+def test_peaks_show_block_scaled_fp8_and_where_table_and_probe_disagree(gpu: Record) -> None:
+    assert "disagree" not in section(record_page(gpu, []), "peaks")
+    first, second, *others = gpu.ceilings
+    scaled = dataclasses.replace(first, limit_flop_per_second=838e12)
+    wrong = dataclasses.replace(second, contradiction="X_mma reaches 0.25 of the table's rate")
+    changed = dataclasses.replace(gpu, ceilings=(scaled, wrong, wrong, *others))
+    told = text(section(record_page(changed, []), "peaks"))
+    assert f"{first.name}, block-scaled 838 TFLOP/s" in told
+    assert told.count("X_mma reaches 0.25 of the table") == 1
+
+
 def test_the_terms_are_explained(gpu: Record) -> None:
     told = section(record_page(gpu, []), "glossary")
     assert all(f"<dt>{term}</dt>" in told for term in GLOSSARY)

@@ -284,6 +284,7 @@ int run(int argc, char** argv) {
     options.monitor_seconds = 0;
   } else {
     require_release(options);
+    if (!options.is_child()) say_unknown_commit();
   }
   if (options.is_child()) {
     Suite suite(std::move(backend), options, command, environment);

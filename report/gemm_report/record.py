@@ -79,8 +79,10 @@ class Build:
 
     type: Text
     compiler: Text | None = None
+    flags: Text | None = None  # of the CPU kernels
     cuda_compiler: Text | None = None
     cuda_architectures: Text | None = None
+    cuda_flags: Text | None = None
 
 
 @dataclass(frozen=True)
@@ -744,6 +746,12 @@ class Record(Run):
             f"{self.path}: context.date is {self.date!r}, not a date with an offset: run "
             "gemm_bench again"
         )
+
+    @property
+    def commit_name(self) -> str:
+        """The commit with 12 digits, and whether the sources differed from it."""
+        clean = self.commit.removesuffix("-dirty")
+        return clean[:12] + self.commit[len(clean) :]
 
     @property
     def precision_names(self) -> list[str]:

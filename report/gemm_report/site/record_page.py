@@ -97,7 +97,7 @@ def _head(record: Record) -> Html:
     facts = [
         utc(record.date),
         record.device.driver and f"driver {record.device.driver}",
-        f"commit {record.commit[:12]}",
+        f"commit {record.commit_name}",
     ]
     badge = tag("span", "incomplete", class_="badge bad")
     why = " The run was interrupted or is still going on: rows are missing."
@@ -159,6 +159,8 @@ def _conditions(record: Record) -> Html:
         ("Libraries", ", ".join(map(str, record.libraries))),
         ("Environment", _surroundings(record)),
         ("Build", ", ".join(filter(None, (build.type, build.compiler, build.cuda_compiler)))),
+        ("Compiler flags", build.flags),
+        ("nvcc flags", build.cuda_flags),
         ("Compute capability", device.compute_capability),
         ("Clock", device.clock_hz and megahertz(device.clock_hz)),
         ("Power limit", device.power_limit_w and f"{device.power_limit_w:.0f} W"),

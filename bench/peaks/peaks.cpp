@@ -66,6 +66,9 @@ struct Product {
   int sm_count = 0;      // the row is of products with so many; 0: any
 };
 
+constexpr const char* kInt8OfB300 =
+    "its data sheets' INT8 figures, 0.165 to 0.19 POP/s, fit no rate per SM and clock";
+
 // The first that fits counts. Clocks are data sheet over rate and SMs: 835.5 TFLOP/s of FP16 on an
 // H100 NVL are 1545 MHz. Most data sheets of GB200 and GB300 give 2,500 TFLOP/s of BF16.
 constexpr Product kProducts[] = {
@@ -88,9 +91,19 @@ constexpr Product kProducts[] = {
      .why = "the clock of its data sheet's tensor figures is not known"},
     {.name = "NVIDIA GB200", .tensor_clock = 2062, .sm_count = 148},
     {.name = "NVIDIA GB200", .tensor_clock = 2008},
-    {.name = "NVIDIA GB300", .tensor_clock = 2062, .sm_count = 148},
-    {.name = "NVIDIA GB300", .tensor_clock = 2008},
-    {.name = "NVIDIA B300", .tensor_clock = 1855},
+    {.name = "NVIDIA GB300",
+     .tensor_clock = 2062,
+     .unknown_units = bit(Unit::int8_tensor),
+     .why = kInt8OfB300,
+     .sm_count = 148},
+    {.name = "NVIDIA GB300",
+     .tensor_clock = 2008,
+     .unknown_units = bit(Unit::int8_tensor),
+     .why = kInt8OfB300},
+    {.name = "NVIDIA B300",
+     .tensor_clock = 1855,
+     .unknown_units = bit(Unit::int8_tensor),
+     .why = kInt8OfB300},
     {.name = "NVIDIA GB10", .tensor_clock = 2543},
     {.name = "NVIDIA GeForce RTX 5090 D",
      .unknown_units = bit(Unit::int8_tensor),

@@ -25,6 +25,7 @@
 #include "bench/run/fixture.hpp"
 #include "bench/run/reporters.hpp"
 #include "bench/run/user_kernels.hpp"
+#include "bench/verification/nan_refusal.hpp"
 #include "kernels/user/python.hpp"
 
 namespace gemm::bench {
@@ -264,6 +265,7 @@ int run(int argc, char** argv) {
     options.monitor_seconds = 0;
   } else {
     require_release(options);
+    require_nan_refusal(*backend);
     if (!options.is_child()) say_unknown_commit();
   }
   if (options.is_child()) {

@@ -1,4 +1,4 @@
-"""No flag of a user voids verification: a C with a NaN is refused, or the program does not start."""
+"""No flag of a user voids verification: NaN is refused, or the program does not start."""
 
 import os
 import shutil

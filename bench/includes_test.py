@@ -26,6 +26,7 @@ PROVIDERS = {
     "bit": "bit_cast bit_ceil bit_width countr_zero",
     "cctype": "isalnum iscntrl isdigit tolower toupper",
     "cerrno": "errno EEXIST EINTR EWOULDBLOCK",
+    "cfenv": "fesetenv FE_DFL_ENV",
     "charconv": "from_chars",
     "chrono": "chrono",
     "cinttypes": r"PRI\w+",

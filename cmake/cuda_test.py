@@ -41,7 +41,9 @@ class Machine:
         self.nvcc.chmod(0o755)
 
     def configure(self, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        kept = {name: it for name, it in os.environ.items() if not name.startswith("CUDA")}
+        kept = {
+            name: it for name, it in os.environ.items() if not name.startswith(("CUDA", "CMAKE"))
+        }
         # Of this machine's own toolkit, no test may see anything.
         hidden = "-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_SYSTEM_PREFIX_PATH=/nonexistent"
         return subprocess.run(

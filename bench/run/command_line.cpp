@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cfenv>
 #include <cmath>
 #include <cstdlib>
 #include <exception>
@@ -157,6 +158,8 @@ void guarded_main(const char* program, const std::function<int()>& run) {
     // memory of a GPU that hangs could never be freed.
     std::_Exit(code);
   };
+  // -ffast-math at link time flushes denormals in the whole process.
+  std::fesetenv(FE_DFL_ENV);
   try {
     if (!heard) throw BadInput("standard output is closed: redirect it to a file, or to /dev/null");
     const int code = run();

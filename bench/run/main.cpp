@@ -27,6 +27,7 @@
 #include "bench/run/peaks_only.hpp"
 #include "bench/run/reporters.hpp"
 #include "bench/run/user_kernels.hpp"
+#include "bench/verification/nan_refusal.hpp"
 #include "kernels/libraries.hpp"
 #include "kernels/user/python.hpp"
 
@@ -284,6 +285,7 @@ int run(int argc, char** argv) {
     options.monitor_seconds = 0;
   } else {
     require_release(options);
+    require_nan_refusal(*backend);
     if (!options.is_child()) say_unknown_commit();
   }
   if (options.is_child()) {

@@ -12,6 +12,12 @@
 
 #include "kernels/gemm.hpp"
 
+// cmake/exact_math.cmake comes after the user's flags; others may come after it.
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0
+#error \
+    "verification would take NaN for a number: compile without -ffast-math and -ffinite-math-only"
+#endif
+
 namespace gemm::bench {
 
 // For an element with exact value `expected` = sum of a*b and `magnitude` = sum of |a*b|.

@@ -1,6 +1,7 @@
 // A user's shared library: its C function gemm_kernel enqueues or computes the product.
 #include <dlfcn.h>
 
+#include <cfenv>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
@@ -24,6 +25,7 @@ Entry open(const UserKernel& user) {
     if (why.starts_with(path)) why.replace(0, path.size(), file);
     throw std::runtime_error(why);
   }
+  std::fesetenv(FE_DFL_ENV);  // one linked with -ffast-math flushes denormals in the whole process
   const auto abi = reinterpret_cast<int (*)()>(dlsym(library, "gemm_kernel_abi"));
   if (abi == nullptr)
     throw std::runtime_error(file +

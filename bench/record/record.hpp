@@ -137,8 +137,8 @@ class Results {
   std::vector<std::pair<Problem, LibraryRate>> library_rates_;
 };
 
-// The row that Results::to_json wrote, of this case. Throws nlohmann::json::exception for anything
-// else.
+// The row that Results::to_json wrote, of this case. Throws std::exception, with what is wrong, for
+// anything else: another type, a number that no measurement gives.
 Row row_from(const nlohmann::ordered_json& written, const Case& which);
 
 // context.gemm.health: of the GPU before the first row, and after the last one so far.

@@ -1,10 +1,13 @@
 #include "bench/run/answer.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "bench/base/clock.hpp"
 #include "bench/base/text.hpp"

@@ -40,7 +40,7 @@ PROVIDERS = {
     "cstddef cstdio cstdlib cstring ctime": "size_t",
     "cstdint": r"u?int\d+_t uintptr_t",
     "cstdio": "fflush fprintf fputs printf rename snprintf vsnprintf stderr stdout",
-    "cstdlib": r"_Exit abort aligned_alloc atoi free getenv system EXIT_\w+",
+    "cstdlib": r"_Exit abort aligned_alloc atoi exit free getenv system EXIT_\w+",
     "cstring": "memcpy memset strerror",
     "ctime": "gmtime strftime time time_t",
     "exception": r"current_exception exception\w* rethrow_exception",
@@ -76,8 +76,8 @@ PROVIDERS = {
     "system_error": "errc error_code",
     "thread": "this_thread thread",
     "tuple": "tuple",
-    "type_traits": "bool_constant conditional_t decay_t is_arithmetic_v is_invocable_r_v is_same_v "
-    "remove_const_t remove_pointer_t remove_reference_t type_identity_t",
+    "type_traits": "bool_constant conditional_t decay_t is_arithmetic_v is_function_v "
+    "is_invocable_r_v is_same_v remove_const_t remove_pointer_t remove_reference_t type_identity_t",
     "utility": "exchange forward index_sequence make_index_sequence move pair swap",
     "vector string map set": "erase erase_if",
     "vector": "vector",

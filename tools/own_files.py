@@ -17,14 +17,17 @@ def own_files(*patterns: str, root: Path = ROOT) -> list[Path]:
 
     Patterns are relative to the root: * ends at a slash and ** does not.
     """
-    environment = {**os.environ, "GIT_GLOB_PATHSPECS": "1"}
+    # Nothing of GIT_DIR and its like, which a hook or a script sets for another repository.
+    environment = {name: it for name, it in os.environ.items() if not name.startswith("GIT_")}
+    environment["GIT_GLOB_PATHSPECS"] = "1"
     try:
         with tempfile.TemporaryDirectory() as empty:
             if (root / ".git").exists():
                 # root may read a user's repository
                 git = ["git", "-c", "safe.directory=*", "ls-files", "--cached"]
             else:
-                subprocess.run(["git", "init", "-q", "--bare", empty], check=True)
+                git = ["git", "init", "-q", "--bare", empty]
+                subprocess.run(git, check=True, env=environment)
                 git = ["git", f"--git-dir={empty}", f"--work-tree={root}", "ls-files"]
                 git += ["--others", "--exclude-standard"]
             command = [*git, "-z", "--", *patterns]

@@ -68,6 +68,12 @@ std::vector<std::string> parts_of(const std::string& list, char separator) {
   return parts;
 }
 
+std::string list_of(const std::vector<std::string>& items) {
+  std::string list;
+  for (const std::string& item : items) list += (list.empty() ? "" : ", ") + item;
+  return list;
+}
+
 std::size_t columns_of(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));

@@ -28,6 +28,9 @@ std::string quote_lines(std::string_view text);
 // What is between the separators of a list; what is behind the last one only if it is not empty.
 std::vector<std::string> parts_of(const std::string& list, char separator = ',');
 
+// "a, b"
+std::string list_of(const std::vector<std::string>& items);
+
 // The number that is the whole text; nothing for any other text.
 template <typename T>
 std::optional<T> number_in(std::string_view text) {

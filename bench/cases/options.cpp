@@ -160,6 +160,12 @@ const std::vector<Option>& table() {
       {kWhat, "library", "measure|omit", "measure",
        "if the filter leaves out the libraries: measure them before a case, or compare with none",
        [](Options& o, const std::string& v) { o.library = !choice<bool>(v, "measure|omit"); }},
+      {kWhat, "cublas", "FILE", "as the loader finds it",
+       "measure this libcublas.so, with the libcublasLt.so of its folder",
+       [](Options& o, const std::string& v) {
+         if (v.empty()) refuse("a file", v);
+         o.cublas = v;
+       }},
       {kWhat, "allow_debug", "", "", "time a build that is not Release",
        [](Options& o, const std::string&) { o.allow_debug = true; }},
       {kData, "fill", "uniform|normal|integers|zeros", "uniform",
@@ -244,7 +250,11 @@ const std::vector<Option>& table() {
        [](Options& o, const std::string& v) {
          o.peaks_from = choice<PeaksFrom>(v, "measure|cached|stored|nominal");
        }},
-      {kPeaks, "peak_flops", "FLOP/S", "from a table by compute capability",
+      {kPeaks, "peaks_only", "", "",
+       "print nominal and measured peaks, with --benchmark_format=json as JSON, and exit; "
+       "--benchmark_filter chooses the probes that are measured",
+       [](Options& o, const std::string&) { o.peaks_only = true; }},
+      {kPeaks, "peak_flops", "FLOP/S", "from a table by compute capability and product",
        "nominal compute peak, for every precision",
        [](Options& o, const std::string& v) { o.peaks.flop_per_second = positive(v); }},
       {kPeaks, "peak_bandwidth", "BYTES/S", "from the device", "nominal memory bandwidth",
@@ -277,10 +287,6 @@ const std::vector<Option>& table() {
   return options;
 }
 
-bool is_among(std::span<const std::string_view> only, const Option& option) {
-  return only.empty() || std::ranges::find(only, option.name) != only.end();
-}
-
 }  // namespace
 
 // As in records.
@@ -289,7 +295,7 @@ std::string_view name_of(PeaksFrom from) {
   return kNames[static_cast<int>(from)];
 }
 
-Options parse_options(int& argc, char** argv, std::span<const std::string_view> only) {
+Options parse_options(int& argc, char** argv) {
   constexpr std::string_view kPrefix = "--gemm_";
   Options options;
   options.arguments.assign(argv, argv + argc);
@@ -306,7 +312,7 @@ Options parse_options(int& argc, char** argv, std::span<const std::string_view> 
     const bool has_value = equals != std::string::npos;
     const auto option =
         std::ranges::find(table(), std::string_view(flag).substr(kPrefix.size()), &Option::name);
-    if (option == table().end() || !is_among(only, *option))
+    if (option == table().end())
       throw std::invalid_argument("unknown option " + flag + ": --help lists all");
     if (has_value == option->takes.empty())
       throw std::invalid_argument(has_value ? flag + " takes no value"
@@ -324,13 +330,13 @@ Options parse_options(int& argc, char** argv, std::span<const std::string_view> 
   return options;
 }
 
-std::string options_help(std::span<const std::string_view> only) {
+std::string options_help() {
   constexpr std::size_t kIndent = 42, kWidth = 100;
   std::string help;
   std::string_view group;
   for (const Option& option : table()) {
-    if (!is_among(only, option) || option.group.empty()) continue;
-    if (option.group != group && only.empty())
+    if (option.group.empty()) continue;
+    if (option.group != group)
       help += (group.empty() ? "" : "\n") + std::string(option.group) + ":\n";
     group = option.group;
     std::string usage = "  " + option.usage();

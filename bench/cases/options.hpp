@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,12 +40,14 @@ struct Options {
   std::optional<double> run_budget_seconds;
   std::optional<std::string> versus;  // for parse_versus
   bool library = true;                // is measured where the filter leaves it out
+  std::optional<std::string> cublas;  // file to open instead of the loader's
   double monitor_seconds = 0.02;      // between two readings of the GPU; 0: none
   double patience_seconds = 60;
   PeaksFrom peaks_from = PeaksFrom::cached;
   GivenPeaks peaks;
   bool allow_debug = false;
   bool name_record = false;
+  bool peaks_only = false;
   bool list_kernels = false, list_options = false;
   std::optional<std::string> tell_record;  // file for the record's path
   std::optional<std::string> node;         // name of the host, for its record
@@ -69,11 +70,11 @@ struct Options {
 
 // Takes our options out of argv and leaves Google Benchmark's, and --help. Throws
 // std::invalid_argument with one line that names the option, what is wrong and which values it
-// takes; also for one that is not among `only`, unless that is empty.
-Options parse_options(int& argc, char** argv, std::span<const std::string_view> only = {});
+// takes.
+Options parse_options(int& argc, char** argv);
 
 // For --help.
-std::string options_help(std::span<const std::string_view> only = {});
+std::string options_help();
 // For docs/options.md.
 std::string options_as_markdown();
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -155,6 +156,8 @@ TEST(Options, TakesOursAndLeavesGooglesAlone) {
   EXPECT_EQ(options.layouts, (std::vector{Layout::tn, Layout::nn}));
   EXPECT_EQ(parse({}).layouts, std::vector{Layout::nn});
   EXPECT_EQ(options.device, "1");
+  EXPECT_EQ(options.cublas, std::nullopt);
+  EXPECT_EQ(parse({"--gemm_cublas=/a/libcublas.so"}).cublas, "/a/libcublas.so");
   EXPECT_EQ(options.fill, Fill::integers);
   EXPECT_EQ(options.timing.budget_seconds, 2.5);
   EXPECT_EQ(options.peaks.bytes_per_second, 4.8e12);

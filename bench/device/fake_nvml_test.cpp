@@ -149,6 +149,10 @@ int nvmlDeviceGetDefaultApplicationsClock(FakeGpu* gpu, int clock, unsigned* to)
   return answer(gpu, to, clock == 2 ? 3201U : 1980U);
 }
 
+int nvmlDeviceGetTotalEnergyConsumption(FakeGpu* gpu, unsigned long long* to) {
+  return answer(gpu, to, 123456789012ULL);  // mJ
+}
+
 int nvmlDeviceGetTemperatureV(FakeGpu* gpu, void* structure) {
   if (get<std::uint32_t>(structure, 0) != 0x100000c) return kVersionMismatch;  // 1, of 12 bytes
   if (get<std::int32_t>(structure, 4) != 0) return kInvalidArgument;
@@ -168,6 +172,19 @@ int nvmlDeviceGetRemappedRows(FakeGpu* gpu, unsigned* corrected, unsigned* uncor
   *uncorrected = 1;
   *pending = 1;
   return answer(gpu, failed, 0U);
+}
+
+// Three processes, the caller among them, and none under MPS.
+int nvmlDeviceGetComputeRunningProcesses_v3(FakeGpu* gpu, unsigned* count, void*) {
+  const int status = answer(gpu);
+  if (status != kSuccess) return status;
+  const bool room = *count >= 3;
+  *count = 3;
+  return room ? kSuccess : kInsufficientSize;
+}
+
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(FakeGpu* gpu, unsigned* count, void*) {
+  return answer(gpu, count, 0U);
 }
 
 int nvmlEventSetCreate(FakeGpu*** set) {

@@ -23,6 +23,7 @@ enum Status : int {
   kInvalidArgument = 2,
   kNoPermission = 4,
   kNotFound = 6,
+  kInsufficientSize = 7,
   kDriverNotLoaded = 9,
   kFunctionNotFound = 13,
   kGpuIsLost = 15,
@@ -111,7 +112,7 @@ std::optional<double> times(std::optional<unsigned> value, double unit) {
   if (!value || *value == 0) return std::nullopt;
   return *value * unit;
 }
-constexpr double kMegahertz = 1e6, kMilliwatt = 1e-3;
+constexpr double kMegahertz = 1e6, kMilliwatt = 1e-3, kMillijoule = 1e-3;
 constexpr std::size_t kMostXids = 100;
 
 class NvmlGpu : public Gpu {
@@ -156,6 +157,8 @@ class NvmlGpu : public Gpu {
     reading.reasons = ask("nvmlDeviceGetCurrentClocksEventReasons", 0ULL);
     if (!reading.reasons)
       reading.reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons", 0ULL);  // its old name
+    if (const auto energy = ask("nvmlDeviceGetTotalEnergyConsumption", 0ULL))
+      reading.joules = kMillijoule * static_cast<double>(*energy);
     reading.when = (start + now_seconds()) / 2;
     return reading;
   }
@@ -184,6 +187,7 @@ class NvmlGpu : public Gpu {
            nvml_.call("nvmlEventSetWait_v2", events_, &event, 0U) == nvml::kSuccess)
       if ((event.kind & nvml::kXid) != 0) xids_.push_back(event.data);
     health.xids = xids_;
+    health.other_processes = other_processes();
     return health;
   }
 
@@ -197,6 +201,23 @@ class NvmlGpu : public Gpu {
     if (status == nvml::kGpuIsLost) lost_ = true;  // each call may take seconds from now on
     if (status != nvml::kSuccess) return std::nullopt;
     return value;
+  }
+
+  // Of the processes with a context here. This one has such a context, but NVML may not show it to
+  // a container, and shows clients of MPS apart from its server.
+  std::optional<std::uint64_t> other_processes() {
+    std::optional<std::uint64_t> others;
+    for (const char* function : {"nvmlDeviceGetComputeRunningProcesses_v3",
+                                 "nvmlDeviceGetMPSComputeRunningProcesses_v3"}) {
+      if (lost_) return others;
+      unsigned count = 0;  // without room for processes it is answered with their number
+      const nvml::Status status =
+          nvml_.call(function, handle_, &count, static_cast<void*>(nullptr));
+      if (status == nvml::kGpuIsLost) lost_ = true;
+      if (status == nvml::kSuccess || status == nvml::kInsufficientSize)
+        others = std::max<std::uint64_t>(others.value_or(0), count > 0 ? count - 1 : 0);
+    }
+    return others;
   }
 
   std::optional<double> clock(int which) {

@@ -23,6 +23,7 @@ struct GpuReading {
   // Power of the moment where the driver has it, else what nvmlDeviceGetPowerUsage gives: the mean
   // of the last second on most GPUs since Ampere.
   std::optional<double> sm_hz, memory_hz, power_w, temperature_c;
+  std::optional<double> joules;          // since the driver was loaded; counted every 0.1 s or so
   std::optional<std::uint64_t> reasons;  // bits of nvmlClocksEventReasons
   std::optional<double> duration;        // of the reading itself, in seconds; by GpuMonitor
 };
@@ -44,6 +45,7 @@ struct GpuHealth {
   std::optional<std::uint64_t> rows_remapped;                   // of the memory, for good
   std::optional<bool> remapping_pending, remapping_failed;      // pending: until a reset
   std::vector<std::uint64_t> xids;                              // since the GPU was opened
+  std::optional<std::uint64_t> other_processes;                 // that compute on it, without ours
 };
 
 // No function throws: a GPU that stops answering leaves values empty.

@@ -59,6 +59,7 @@ TEST(Nvml, TellsFactsAndReadingsInSi) {
   EXPECT_EQ(reading.sm_hz, 1560e6);
   EXPECT_EQ(reading.memory_hz, 3201e6);
   EXPECT_EQ(reading.power_w, 693.25);  // of the moment, not 412.5 W
+  EXPECT_DOUBLE_EQ(reading.joules.value_or(0), 123456789.012);
   EXPECT_EQ(reading.temperature_c, 63);
   EXPECT_EQ(reading.reasons, 0x4U);
 }
@@ -93,6 +94,7 @@ TEST(Nvml, TellsTheHealthOfAGpu) {
   EXPECT_EQ(health.remapping_pending, true);
   EXPECT_EQ(health.remapping_failed, false);
   EXPECT_EQ(health.xids, (std::vector<std::uint64_t>{48, 79}));
+  EXPECT_EQ(health.other_processes, 2U);     // of three, one is this
   EXPECT_EQ(gpu->health().xids.size(), 2U);  // not told twice, and not forgotten
 }
 
@@ -101,6 +103,7 @@ TEST(Nvml, LeavesTheHealthEmptyThatAnOldLibraryDoesNotTell) {
   EXPECT_EQ(health.sm_hz, 1560e6);
   EXPECT_FALSE(health.ecc_corrected || health.rows_remapped || health.remapping_pending);
   EXPECT_TRUE(health.xids.empty());
+  EXPECT_FALSE(health.other_processes);
 }
 
 TEST(Nvml, LeavesTheValuesOfALostGpuEmpty) {

@@ -27,7 +27,10 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+// Of memories, over the queried rate.
 constexpr double kMostOfNominal = 1.02, kLeastOfNominal = 0.8, kBesideOthers = 0.5;
+// Of arithmetic, over the table's rate: outside of these the two contradict each other.
+constexpr double kLeastOfTable = 0.6, kMostOfTable = 1.03;
 
 // The queried figure of the same thing, at the clock seen; where there is one.
 std::optional<double> nominal(const DeviceInfo& device, const Probe& probe, const Clocks& clocks) {
@@ -40,8 +43,9 @@ std::optional<double> nominal(const DeviceInfo& device, const Probe& probe, cons
   return roof != nullptr && roof->clock_hz ? roof->at(clocks.sm_hz) : std::nullopt;
 }
 
-// Changes when a probe does, so that no result is compared with the figures of an older one.
-constexpr int kProbesVersion = 1;
+// Changes when a probe does, or the table that of_nominal refers to, so that no result is compared
+// with the figures of an older one.
+constexpr int kProbesVersion = 2;
 
 // The driver's version belongs to the figures as much as the GPU.
 json identity(const DeviceInfo& device) {
@@ -50,6 +54,37 @@ json identity(const DeviceInfo& device) {
           {"uuid_hash", json_of(device.uuid_hash)},
           {"cores", device.cores},
           {"driver", json_of(device.driver)}};
+}
+
+// Whether the probe's instruction can use the whole rate that the table has of its unit. mma.sync
+// reaches two thirds of it on 9.0, and less where there is tcgen05; FP64 outside the tensor cores
+// half, where these have it.
+bool has_full_rate(const MeasuredPeak& probe, int capability) {
+  const bool fp64 = probe.arithmetic == "f64";
+  if (probe.name.ends_with("_FMA")) return !fp64 || (capability != 80 && capability != 90);
+  return fp64 || !probe.name.ends_with("_mma") || capability < 90 || capability >= 120;
+}
+
+bool measures(const MeasuredPeak& one, const Peak& roof) {
+  return roof.precision && one.computes() && one.arithmetic == arithmetic_of(*roof.precision);
+}
+
+// The probe that contradicts the table, and its share of the table's rate.
+std::optional<std::pair<const MeasuredPeak*, double>> contradicting(
+    const Peak& roof, const std::vector<MeasuredPeak>& measured, int capability) {
+  if (roof.origin != Peak::Origin::table) return std::nullopt;
+  std::optional<std::pair<const MeasuredPeak*, double>> best;
+  bool full = false;
+  for (const MeasuredPeak& one : measured) {
+    if (!measures(one, roof) || !one.sm_hz) continue;
+    const double share =
+        one.per_second() / traits_of(*roof.precision).unit_products / *roof.at(one.sm_hz);
+    full = full || has_full_rate(one, capability);
+    if (!best || share > best->second) best = {&one, share};
+  }
+  if (!best || (best->second <= kMostOfTable && (best->second >= kLeastOfTable || !full)))
+    return std::nullopt;
+  return best;
 }
 
 }  // namespace
@@ -109,7 +144,7 @@ MeasuredPeak measure(Backend& backend, const GpuMonitor* monitor, const TimingPl
       probe.work / (cpu ? one.seconds.min : one.seconds.median);
   one.sm_hz = timing.median_sm_hz();
   one.memory_hz = median_of(timing.gpu.memory_hz);
-  one.power_w = median_of(timing.gpu.power_w);
+  one.power_w = timing.warmup.energy.watts;
   one.temperature_c = median_of(timing.gpu.temperature_c);
   one.throttled_share = timing.gpu.throttled_share;
   const DeviceInfo& device = backend.device();
@@ -117,26 +152,45 @@ MeasuredPeak measure(Backend& backend, const GpuMonitor* monitor, const TimingPl
     one.per_clock_per_sm = one.per_second() / *one.sm_hz / device.sm_count;
   if (const auto known = nominal(device, probe, {one.sm_hz, one.memory_hz}))
     one.of_nominal = one.per_second() / *known;
-  if (one.of_nominal && !(*one.of_nominal <= kMostOfNominal))
+  if (!one.computes() && one.of_nominal && !(*one.of_nominal <= kMostOfNominal))
     throw std::runtime_error("measured " + std::to_string(*one.of_nominal) +
                              " times what the device can do");
   return one;
 }
 
-void fill_in(std::vector<Peak>& roofs, const std::vector<MeasuredPeak>& measured) {
+const MeasuredPeak* measured_roof(const std::vector<MeasuredPeak>& measured, const Peak& roof) {
+  if (!roof.precision) return memory_roof(measured, roof.name);
+  const MeasuredPeak* best = nullptr;
+  for (const MeasuredPeak& one : measured)
+    if (measures(one, roof) && one.fill != "zeros" &&
+        (best == nullptr || one.per_second() > best->per_second()))
+      best = &one;
+  return best;
+}
+
+void reconcile(std::vector<Peak>& roofs, const std::vector<MeasuredPeak>& measured,
+               const Device& device) {
+  const bool undisturbed = !measured_beside_others(measured);
   for (Peak& roof : roofs) {
-    if (roof.per_second) continue;
-    const MeasuredPeak* best = roof.precision ? nullptr : memory_roof(measured, roof.name);
-    for (const MeasuredPeak& one : measured)
-      if (roof.precision && one.computes() && one.arithmetic == arithmetic_of(*roof.precision) &&
-          one.fill != "zeros" && (best == nullptr || one.per_second() > best->per_second()))
-        best = &one;
-    if (best == nullptr) continue;
-    roof.per_second =
+    const MeasuredPeak* best = measured_roof(measured, roof);
+    const auto against =
+        undisturbed ? contradicting(roof, measured, device.compute_capability) : std::nullopt;
+    if (best == nullptr || (roof.per_second && !against)) continue;
+    const double per_second =
         best->per_second() / (roof.precision ? traits_of(*roof.precision).unit_products : 1);
+    const std::optional<double> clock = roof.precision ? best->sm_hz : best->memory_hz;
+    std::string source = best->label() + ": " + best->what;
+    if (against) {
+      roof.contradiction =
+          against->first->label() +
+          formatted(" reaches %.3g of the table's rate at its clock", against->second);
+      source += "; the table has " + roof.source;
+      roof.limit_per_second = std::max(*roof.limit_at(clock), per_second);
+    }
+    roof.per_second = per_second;
     roof.origin = Peak::Origin::measured;
-    roof.source = best->label() + ": " + best->what;
-    roof.clock_hz = roof.precision ? best->sm_hz : best->memory_hz;
+    roof.source = std::move(source);
+    roof.clock_hz = clock;
   }
 }
 
@@ -209,6 +263,40 @@ bool save_peaks(const std::filesystem::path& file, const DeviceInfo& device,
   return true;
 }
 
+bool measure_missing(Backend& backend, const GpuMonitor* monitor, const DeviceInfo& device,
+                     const std::vector<Probe>& probes, std::vector<MeasuredPeak>& all) {
+  const std::filesystem::path file = peaks_file(device);
+  bool first = true, kept = true, measured = true;
+  const auto say = [](const std::string& line) {
+    const AboveStatus above;
+    std::cerr << line << "\n";
+  };
+  for (const Probe& probe : probes) {
+    const std::string label = probe.label();
+    if (probe.unsupported) continue;
+    if (std::ranges::find(all, label, &MeasuredPeak::label) != all.end()) continue;
+    if (std::exchange(first, false))
+      say("Measuring the peaks of this device, once for all runs ...");
+    show_status([label](std::size_t width) { return label.substr(0, width); });
+    try {
+      all.push_back(measure(backend, monitor, plan_for_peaks(), probe));
+      kept = save_peaks(file, device, {all.back()}) && kept;
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const DeviceLost&) {
+      throw;
+    } catch (const std::exception& error) {  // no memory for it: the others may fit
+      measured = false;
+      say(label + " could not be measured: " + one_line(error.what()));
+    }
+  }
+  end_status();
+  if (!kept)
+    std::cerr << "The measured peaks could not be written to '" << file.string()
+              << "': the next run measures them again\n";
+  return measured;
+}
+
 std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* monitor,
                                             const DeviceInfo& device, bool again) {
   const std::filesystem::path file = peaks_file(device);
@@ -222,39 +310,15 @@ std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* 
     all.clear();
     forget();
   }
-
-  bool first = true, kept = true;
-  const auto say = [](const std::string& line) {
-    const AboveStatus above;
-    std::cerr << line << "\n";
-  };
-  for (const Probe& probe : probes_of(backend)) {
-    const std::string label = probe.label();
-    if (probe.unsupported || probe.on_request) continue;
-    if (std::ranges::find(all, label, &MeasuredPeak::label) != all.end()) continue;
-    if (std::exchange(first, false))
-      say("Measuring the peaks of this device, once for all runs ...");
-    show_status([label](std::size_t width) { return label.substr(0, width); });
-    try {
-      all.push_back(measure(backend, monitor, plan_for_peaks(), probe));
-      kept = save_peaks(file, device, {all.back()}) && kept;
-    } catch (const Interrupted&) {
-      throw;
-    } catch (const DeviceLost&) {
-      throw;
-    } catch (const std::exception& error) {  // no memory for it: the others may fit
-      say(label + " could not be measured: " + one_line(error.what()));
-    }
-  }
-  end_status();
+  std::vector<Probe> probes = probes_of(backend);
+  std::erase_if(probes, [](const Probe& probe) { return probe.on_request; });
+  measure_missing(backend, monitor, device, probes, all);
   if (measured_beside_others(all)) {
     forget();
     std::cerr
         << "DRAM was measured at less than half of its rate: another program may be using this "
            "device. The measured peaks are not kept; the next run measures them again\n";
-  } else if (!kept)
-    std::cerr << "The measured peaks could not be written to '" << file.string()
-              << "': the next run measures them again\n";
+  }
   return all;
 }
 

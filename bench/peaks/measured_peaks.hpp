@@ -39,12 +39,20 @@ std::vector<Probe> probes_of(const Backend& backend);
 TimingPlan plan_for_peaks();
 
 // First makes sure that the probe does its work. Throws what the backend does, Interrupted, and
-// std::runtime_error for a probe that is wrong or a figure above the nominal one.
+// std::runtime_error for a probe that is wrong or a memory above its queried rate.
 MeasuredPeak measure(Backend& backend, const GpuMonitor* monitor, const TimingPlan& plan,
                      const Probe& probe);
 
-// Replaces unknown nominal peaks by measured ones: for a CPU, or a GPU that is not in the table.
-void fill_in(std::vector<Peak>& roofs, const std::vector<MeasuredPeak>& measured);
+// Replaces unknown nominal peaks by measured ones: for a CPU, or a GPU that is not in the table. So
+// it does with a peak of the table that a probe contradicts at the probe's clock, being above 1.03
+// of it, or below 0.6 with an instruction that has the unit's full rate on this device. Then the
+// limit is the larger of the two.
+void reconcile(std::vector<Peak>& roofs, const std::vector<MeasuredPeak>& measured,
+               const Device& device);
+
+// Of all probes of the arithmetic of this roof, or of its memory, the fastest, on values like those
+// of kernels. Null if there is none.
+const MeasuredPeak* measured_roof(const std::vector<MeasuredPeak>& measured, const Peak& roof);
 
 // True if the fastest DRAM probe reached less than half of the queried rate: probably another
 // program used the GPU.
@@ -64,10 +72,15 @@ std::vector<MeasuredPeak> load_peaks(const std::filesystem::path& file, const De
 bool save_peaks(const std::filesystem::path& file, const DeviceInfo& device,
                 const std::vector<MeasuredPeak>& peaks);
 
+// Measures those of the probes that are not among `all`, and adds them; each is saved as soon as it
+// is measured, and stderr says which could not be measured, or whether saving failed. True if all
+// could be measured. Throws Interrupted, DeviceLost.
+bool measure_missing(Backend& backend, const GpuMonitor* monitor, const DeviceInfo& device,
+                     const std::vector<Probe>& probes, std::vector<MeasuredPeak>& all);
+
 // Returns the stored peaks, and measures the others that can be probed, all if `again`, which takes
-// as long as a dozen rows. Each is saved as soon as it is measured. If they were then measured
-// beside others, the file is deleted, stderr says so, and the next run measures again. Throws
-// Interrupted, DeviceLost.
+// as long as a dozen rows. If they were then measured beside others, the file is deleted, stderr
+// says so, and the next run measures again. Throws Interrupted, DeviceLost.
 std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* monitor,
                                             const DeviceInfo& device, bool again);
 

@@ -1,5 +1,6 @@
-// Nominal peaks of a device: rates per SM and cycle from one table of compute capabilities, times
-// what the device reports. An unknown peak has no figure and says why: never a guess.
+// Nominal peaks of a device: rates per SM and cycle from a table of compute capabilities and one of
+// products that differ from it, times what the device reports. An unknown peak has no figure and
+// says why: never a guess.
 #pragma once
 
 #include <optional>
@@ -20,9 +21,15 @@ struct Peak {
   Origin origin;
   std::string source;              // the arithmetic behind the figure, or why there is none
   std::optional<double> clock_hz;  // it grows with: of the SMs, or of the memory
+  // What no result can exceed, at the same clock, where that is more than per_second: the rate of
+  // block-scaled FP8, or the larger of the table's and a measured peak that contradict each other.
+  std::optional<double> limit_per_second = {};
+  std::string contradiction = {};  // between the table and a measured peak; else empty
 
   // At another clock; as it is where either clock is not known.
   std::optional<double> at(std::optional<double> other_clock_hz) const;
+  // The same of the limit, which is per_second where there is no other.
+  std::optional<double> limit_at(std::optional<double> other_clock_hz) const;
 };
 
 std::string_view name_of(Peak::Origin origin);

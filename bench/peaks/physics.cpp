@@ -6,16 +6,19 @@ namespace gemm::bench {
 namespace {
 
 constexpr double kClockError = 1.01;      // of the clock as seen
+constexpr double kProbeError = 1.05;      // kernels that are better than the probe
 constexpr double kClockUnseen = 1.3;      // GPUs run above the clock that they report
 constexpr double kBandwidthError = 1.03;  // of a measured bandwidth
 constexpr double kEmptyLaunches = 2;      // a launch this short does nothing
 
 // FLOP/s that the unit cannot exceed.
 std::optional<double> highest(const Peak& peak, const Evidence& seen) {
-  // Measured peaks are no physical limits.
-  if (!peak.per_second || peak.origin == Peak::Origin::measured) return std::nullopt;
-  if (!peak.clock_hz) return kClockError * *peak.per_second;  // given by the user
-  return (seen.highest_sm_hz ? kClockError : kClockUnseen) * *peak.at(seen.highest_sm_hz);
+  // A measured peak is no physical limit; it has one if the table contradicts it.
+  const bool measured = peak.origin == Peak::Origin::measured;
+  if (!peak.per_second || (measured && !peak.limit_per_second)) return std::nullopt;
+  const double error = measured ? kProbeError : kClockError;
+  if (!peak.clock_hz) return error * *peak.limit_at({});  // given by the user
+  return (seen.highest_sm_hz ? error : kClockUnseen) * *peak.limit_at(seen.highest_sm_hz);
 }
 
 std::string cause_of_too_many_flops(const Limits& limits, const Evidence& seen, double rate) {

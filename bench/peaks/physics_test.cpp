@@ -124,6 +124,32 @@ TEST(Physics, AsksWhetherAGivenRoofIsRight) {
             std::string::npos);
 }
 
+// cuBLASLt with one scale per matrix gave 184.6 TFLOP/s on a GeForce RTX 5060 Ti.
+TEST(Physics, AllowsBlockScaledProducts) {
+  DeviceInfo device;
+  device.kind = Device::Kind::gpu;
+  device.name = "NVIDIA GeForce RTX 5060 Ti";
+  device.compute_capability = 120;
+  device.sm_count = 36;
+  device.clock_hz = 2572e6;
+  const Limits limits{.peaks = peaks_of(device)};
+  const Problem fp8{8192, 8192, 8192, Precision::e4m3};
+  EXPECT_EQ(complaint_about(at(fp8, 184.6e12, 2, 2570e6), limits), "");
+  EXPECT_NE(complaint_about(at(fp8, 200e12, 2, 2570e6), limits), "");
+}
+
+TEST(Physics, TakesTheLargerOfTableAndProbe) {
+  Limits limits = h200();
+  for (Peak& peak : limits.peaks) {
+    peak.origin = Peak::Origin::measured;
+    peak.contradiction = "a test";
+    peak.limit_per_second = peak.per_second;
+    *peak.per_second /= 4;
+  }
+  EXPECT_EQ(complaint_about(at(kLarge, 66e12), limits), "");
+  EXPECT_NE(complaint_about(at(kLarge, 80e12), limits), "");
+}
+
 TEST(Physics, SaysNothingWhereNoLimitIsKnown) {
   EXPECT_EQ(complaint_about(at(kLarge, 1e18), {}), "");
   // What was measured is no law.

@@ -74,7 +74,7 @@ std::optional<Range> over(const std::vector<const Row*>& rows, F&& value) {
   return range_of(std::move(values));
 }
 
-std::optional<double> watts(const Row& row) { return median_of(row.timing.gpu.power_w); }
+std::optional<double> watts(const Row& row) { return row.timing.warmup.energy.watts; }
 
 }  // namespace
 
@@ -163,6 +163,18 @@ std::vector<Deviation> Results::deviations(const Row& row) const {
                   100 * interval, 100 * options.timing.target));
   else if (!timing.converged)
     add("too-few-samples", {}, "too few samples for a 95 % interval of the median");
+  if (!run_.environment.injected.empty())
+    add("injected", {}, "injected code, such as a profiler: " + list_of(run_.environment.injected));
+  if (run_.device.kind == Device::Kind::cpu && row.host && row.host->disturbs())
+    add("busy-host", row.host->missing_cpus() / row.host->cpus,
+        formatted("a busy host: others used %.2g of %d CPUs meanwhile", row.host->missing_cpus(),
+                  row.host->cpus));
+  if (run_.gpu_processes.value_or(0) > 0)
+    add("shared-gpu", static_cast<double>(*run_.gpu_processes),
+        "other processes on the GPU: " + std::to_string(*run_.gpu_processes));
+  if (const auto share = run_.environment.recorded.find("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+      run_.device.kind == Device::Kind::gpu && share != run_.environment.recorded.end())
+    add("mps-share", {}, "MPS gives this process " + share->second + " % of the GPU");
   for (const auto& [name, share] : timing.gpu.reasons)
     if (name.find("slowdown") != std::string::npos || name.find("brake") != std::string::npos)
       add("hardware-slowdown", share, name + formatted(" in %.0f %% of the readings", 100 * share));

@@ -37,11 +37,13 @@ Row settled_row(double sm_hz = 1560e6, double swing_hz = 30e6) {
   row.batch = 1;
   row.timing.samples_seconds.assign(1240, 1e-3);
   row.timing.samples_sm_hz.assign(1240, sm_hz);
-  row.timing.warmup = {.seconds = 3.2, .settled = true, .watched = "SM clock and power"};
+  row.timing.warmup = {.seconds = 3.2,
+                       .settled = true,
+                       .watched = "SM clock and power",
+                       .energy = {.watts = 693}};
   row.timing.converged = true;
   row.timing.gpu.readings = 60;
   row.timing.gpu.sm_hz = Range{sm_hz - swing_hz, sm_hz, sm_hz + swing_hz};
-  row.timing.gpu.power_w = Range{690, 693, 699};
   row.timing.gpu.throttled_share = 0;
   return row;
 }
@@ -218,6 +220,46 @@ TEST(Test, IsUnknownWithoutReadingsOfTheGpu) {
   Conditions run = run_on_a_gpu();
   run.gpu.reset();
   EXPECT_EQ(test_of(run, {settled_row()}), std::nullopt);
+}
+
+std::vector<std::string> codes(const Conditions& run, const Row& row) {
+  std::vector<std::string> all;
+  for (const Deviation& one : Results(run).deviations(row)) all.push_back(one.code);
+  return all;
+}
+
+TEST(Conformance, SaysWhatElseRanOrWasInjected) {
+  using Codes = std::vector<std::string>;
+  Conditions run = run_on_a_gpu();
+  run.gpu_processes = 0;
+  EXPECT_EQ(codes(run, settled_row()), Codes{});
+  run.environment.recorded = {{"OMP_NUM_THREADS", "4"}};
+  run.environment.removed = {{"CUDA_LAUNCH_BLOCKING", "1"}};
+  EXPECT_EQ(codes(run, settled_row()), Codes{});
+  run.environment.injected = {"libcuda-injection.so"};
+  EXPECT_EQ(codes(run, settled_row()), Codes{"injected"});
+  run = run_on_a_gpu();
+  run.gpu_processes = 2;
+  EXPECT_EQ(codes(run, settled_row()), Codes{"shared-gpu"});
+  run = run_on_a_gpu();
+  run.environment.recorded = {{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50"}};
+  EXPECT_EQ(codes(run, settled_row()), Codes{"mps-share"});
+}
+
+// Kernels on a GPU do not wait for the host's CPUs.
+TEST(Conformance, ABusyHostDisturbsResultsOfTheCpu) {
+  Row row = settled_row();
+  row.host = OthersLoad{.cpus = 16, .busy_share = 0.5, .steal_share = 0.125};
+  Conditions run = run_on_a_gpu();
+  EXPECT_TRUE(codes(run, row).empty());
+  run.device.kind = Device::Kind::cpu;
+  const auto found = Results(run).deviations(row);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].code, "busy-host");
+  EXPECT_DOUBLE_EQ(*found[0].value, 0.625);
+  EXPECT_NE(found[0].text.find("10 of 16 CPUs"), std::string::npos) << found[0].text;
+  row.host = OthersLoad{.cpus = 16, .busy_share = 0.005};
+  EXPECT_TRUE(codes(run, row).empty());
 }
 
 }  // namespace

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <string>
 #include <type_traits>
 
 #include "bench/base/clock.hpp"
@@ -16,17 +14,21 @@
 #include "bench/kernel_code/fingerprint.hpp"
 #include "bench/peaks/measured_peaks_json.hpp"
 #include "build_info.hpp"
+#include "kernels/libraries.hpp"
 
 namespace gemm::bench {
 
 // What a row has of its own, by name; what follows from that, Results::to_json adds.
 JSON_FIELDS(Range, min, median, max)
+JSON_FIELDS(LoadedLibrary, name, version, file, detail)
 JSON_FIELDS(KernelCode, name, fingerprint, registers, shared_bytes, local_bytes, threads, blocks,
             occupancy)
+JSON_FIELDS(Energy, watts, seconds, readings, source, why_not)
 JSON_FIELDS(Warmup, seconds, settled, watched)
 JSON_FIELDS(GpuState, readings, sm_hz, memory_hz, power_w, temperature_c, throttled_share, reasons)
 JSON_FIELDS(GpuHealth, sm_hz, memory_hz, power_w, temperature_c, reasons, ecc_corrected,
-            ecc_uncorrected, rows_remapped, remapping_pending, remapping_failed, xids)
+            ecc_uncorrected, rows_remapped, remapping_pending, remapping_failed, xids,
+            other_processes)
 
 template <typename Io>
 void fields(Io& io, Like<Verdict> auto& verdict) {
@@ -46,6 +48,7 @@ JSON_FIELDS(Versus, kernel, library, ratio, low, high, seconds, samples)
 JSON_FIELDS(AuditResult, batches, ratio, low, high, after_pause)
 JSON_FIELDS(PartTimes, to_device_seconds, kernel_seconds, from_device_seconds)
 JSON_FIELDS(Deviation, code, value, text)
+JSON_FIELDS(OthersLoad, cpus, busy_share, steal_share)
 
 template <typename Io>
 void fields(Io& io, Like<Row> auto& row) {
@@ -60,6 +63,7 @@ void fields(Io& io, Like<Row> auto& row) {
   io("suspect", row.suspect);
   if (!row.skipped.empty() || !row.failed.empty()) return;
   io("warmup", row.timing.warmup);
+  io("energy", row.timing.warmup.energy);
   io("samples_seconds", row.timing.samples_seconds);
   io("samples_sm_hz", row.timing.samples_sm_hz);
   io("samples_throttled", row.timing.samples_throttled);
@@ -68,6 +72,7 @@ void fields(Io& io, Like<Row> auto& row) {
   io("clocks", row.timing.gpu);
   io("versus", row.versus);
   io("audit", row.audit);
+  io("host", row.host);
   io("end_to_end", row.parts);
 }
 
@@ -91,7 +96,9 @@ json peak_json(const Peak& peak) {
           {"bytes_per_second", peak.precision ? json(nullptr) : figure},
           {"clock_hz", json_of(peak.clock_hz)},
           {"origin", name_of(peak.origin)},
-          {"source", peak.source}};
+          {"source", peak.source},
+          {"limit_flop_per_second", json_of(peak.limit_per_second)},
+          {"contradiction", json_of(peak.contradiction)}};
 }
 
 json device_json(const DeviceInfo& device, const std::optional<GpuFacts>& gpu) {
@@ -403,11 +410,18 @@ json Results::run_to_json() const {
           {"build",
            {{"type", build_info::kType},
             {"compiler", build_info::kCompiler},
+            {"flags", json_of(std::string(build_info::kFlags))},
             {"cuda_compiler", json_of(std::string(build_info::kCudaCompiler))},
-            {"cuda_architectures", json_of(std::string(build_info::kCudaArchitectures))}}},
+            {"cuda_architectures", json_of(std::string(build_info::kCudaArchitectures))},
+            {"cuda_flags", json_of(std::string(build_info::kCudaFlags))}}},
           {"command", run_.command},
           {"node", json_of(options.node)},
+          {"environment",
+           {{"recorded", run_.environment.recorded},
+            {"removed", run_.environment.removed},
+            {"injected", run_.environment.injected}}},
           {"device", device_json(run_.device, run_.gpu)},
+          {"libraries", libraries_json()},
           {"precisions", precisions},
           {"ceilings", roofs},
           {"measured_ceilings", measured},
@@ -444,8 +458,34 @@ json Results::run_to_json() const {
             {"overheads", overheads}}}};
 }
 
+json libraries_json() {
+  json all = json::array();
+  for (const LoadedLibrary& library : loaded_libraries()) {
+    Writer writer{all.emplace_back(json::object())};
+    fields(writer, library);
+  }
+  return all;
+}
+
+void note_libraries(const json& written) {
+  for (const json& each : written) {
+    LoadedLibrary library;
+    const Reader reader{each};
+    fields(reader, library);
+    note_loaded(library);
+  }
+}
+
 json health_json(const GpuHealth& before, const GpuHealth& after) {
   return {{"before", json_of(before)}, {"after", json_of(after)}};
+}
+
+json host_json(const std::optional<OthersLoad>& others, const std::optional<double>& load_start) {
+  json host = others ? json_of(*others)
+                     : json{{"cpus", nullptr}, {"busy_share", nullptr}, {"steal_share", nullptr}};
+  host["load_start"] = json_of(load_start);
+  host["load_end"] = json_of(load_average());
+  return host;
 }
 
 Row row_from(const json& written, const Case& which) {

@@ -14,6 +14,8 @@
 #include "bench/cases/cases.hpp"
 #include "bench/cases/options.hpp"
 #include "bench/device/device.hpp"
+#include "bench/device/environment.hpp"
+#include "bench/device/host_load.hpp"
 #include "bench/kernel_code/kernel_code.hpp"
 #include "bench/peaks/measured_peaks.hpp"
 #include "bench/peaks/peaks.hpp"
@@ -34,8 +36,9 @@ struct Row {
   std::optional<Versus> versus;
   std::optional<PartTimes> parts;  // of a case with a transfer
   std::optional<AuditResult> audit;
-  std::string skipped, failed;  // why; at most one is not empty
-  bool suspect = false;         // failed: the result is right, but the time is not that of the work
+  std::optional<OthersLoad> host;  // from its preparation to its last check
+  std::string skipped, failed;     // why; at most one is not empty
+  bool suspect = false;  // failed: the result is right, but the time is not that of the work
 
   bool timed() const {
     return skipped.empty() && failed.empty() && !timing.samples_seconds.empty();
@@ -62,6 +65,8 @@ struct Conditions {
   std::vector<std::string> command;
   std::optional<GpuFacts> gpu;  // empty: NVML could not be had,
   std::string why_no_monitor;   // for this reason
+  Environment environment = {};
+  std::optional<std::uint64_t> gpu_processes;  // of others, at the start
 };
 
 // A point in which a row deviates from NVIDIA's guideline for measurements: a code that stays, its
@@ -141,8 +146,17 @@ class Results {
 // anything else: another type, a number that no measurement gives.
 Row row_from(const nlohmann::ordered_json& written, const Case& which);
 
+// context.gemm.libraries: those that were loaded so far, by this process or a child.
+nlohmann::ordered_json libraries_json();
+// Adds those that libraries_json() of a child wrote. Throws nlohmann::json::exception.
+void note_libraries(const nlohmann::ordered_json& written);
+
 // context.gemm.health: of the GPU before the first row, and after the last one so far.
 nlohmann::ordered_json health_json(const GpuHealth& before, const GpuHealth& after);
+
+// context.gemm.host: of the run so far.
+nlohmann::ordered_json host_json(const std::optional<OthersLoad>& others,
+                                 const std::optional<double>& load_start);
 
 // Cuts each text in it to what the readers of a record accept (kLongestText).
 void shorten_texts(nlohmann::ordered_json& value);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -76,6 +77,7 @@ TEST(Results, ARowIsReadBackAsItWasWritten) {
   Row row = timed(kTiled, 2e-3);
   row.rotation_sets = 3;
   row.batch = 7;
+  row.host = OthersLoad{.cpus = 8, .busy_share = 0.25, .steal_share = 0};
   row.launch = "graph";
   row.launched = {{"tiled"}, {{.name = "tiled", .registers = 40, .threads = 256, .blocks = 9}}};
   row.verdict = Verdict{.max_error = 1e-6, .max_of_bound = 0.5, .bound_at_max = 2e-6};
@@ -110,6 +112,19 @@ TEST(Results, ARowIsReadBackAsItWasWritten) {
   same(failed);
   failed.verdict = Verdict{.outside_bytes = -4};
   same(failed);
+}
+
+TEST(Results, LibrariesOfAChildAreAddedToThoseOfThisProcess) {
+  const auto child = [](const char* version) {
+    return nlohmann::ordered_json{
+        {{"name", "Blas"}, {"version", version}, {"file", "libblas.so.1"}, {"detail", nullptr}}};
+  };
+  const std::size_t before = libraries_json().size();
+  for (const char* version : {"1.2", "1.3", "1.2"}) note_libraries(child(version));
+  const auto named = Results({}).run_to_json()["libraries"];
+  ASSERT_EQ(named.size(), before + 2);
+  EXPECT_EQ(named[before], child("1.2")[0]);
+  EXPECT_EQ(named[before + 1], child("1.3")[0]);
 }
 
 TEST(Results, NeitherNaNNorInfinityReachesTheJson) {

@@ -10,7 +10,7 @@
 
 namespace gemm::bench {
 
-// By the child, with the time of its clock.
+// By the child, with the libraries that it loaded and the time of its clock.
 std::string answer_text(const std::string& token, const nlohmann::ordered_json& row,
                         double kernel_seconds);
 
@@ -21,6 +21,7 @@ struct Answer {
 
 // Throws std::runtime_error unless the answer has the token and is a row of this case whose
 // numbers are possible, whose samples fit into the child's life, and whose clock agrees with ours.
+// Notes its libraries.
 Answer answer_from(const ChildEnd& end, const std::string& token, const Case& which);
 
 }  // namespace gemm::bench

@@ -21,7 +21,6 @@ jsonschema = pytest.importorskip("jsonschema")
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release")
 BENCH = BUILD / "gemm_bench"
-PEAKS = BUILD / "peaks_bench"
 WRONG = BUILD / "bench" / "gemm_bench_wrong"
 QUICK = [
     "--gemm_device=cpu",
@@ -90,6 +89,38 @@ def test_filter_runs_the_family_and_still_knows_the_library(tmp_path: Path) -> N
     if "OpenBLAS" in run("--benchmark_list_tests", "--gemm_device=cpu").stdout:
         assert row["gemm"]["library"] == "OpenBLAS"
         assert row["gemm"]["of_library"] > 0
+
+
+def openblas(out: Path, *arguments: str, **kwargs: Any) -> list[dict[str, Any]]:
+    """The libraries in the record of a run with OpenBLAS; skips where the build has none."""
+    if "OpenBLAS" not in run("--benchmark_list_tests", "--gemm_device=cpu").stdout:
+        pytest.skip("built without OpenBLAS")
+    done = run(*QUICK, "--gemm_shapes=64", *arguments, f"--benchmark_out={out}", **kwargs)
+    assert done.returncode == 0, done.stderr
+    libraries = record(out)["context"]["gemm"]["libraries"]
+    for each in libraries:
+        assert f"{each['name']} {each['version']} ({each['detail']})" in done.stdout
+    return libraries
+
+
+def test_the_libraries_that_were_used_are_named(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    (found,) = openblas(out, "--benchmark_filter=OpenBLAS")
+    assert found["name"] == "OpenBLAS"
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", found["version"])
+    assert re.fullmatch(r"[^/]*blas[^/]*\.so[^/]*", found["file"])
+    assert re.fullmatch(r"\w+, \d+ threads?", found["detail"])
+    assert openblas(out, "--benchmark_filter=CpuBlocked") == [found], "it is compared with it"
+    assert openblas(out, "--benchmark_filter=CpuBlocked", "--gemm_library=omit") == []
+    one = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    (alone,) = openblas(out, "--benchmark_filter=OpenBLAS", env=one)
+    assert alone == {**found, "detail": f"{found['detail'].split(',')[0]}, 1 thread"}
+
+
+def test_another_cublas_needs_a_gpu() -> None:
+    done = run("--gemm_device=cpu", "--gemm_cublas=libcublas.so")
+    assert done.returncode == 2
+    assert re.fullmatch(r".*--gemm_cublas=libcublas\.so: needs a GPU.*\n", done.stderr)
 
 
 def test_a_record_of_a_fleet_names_its_node_and_needs_no_library(tmp_path: Path) -> None:
@@ -527,7 +558,7 @@ def test_peaks_are_measured_once_and_kept(first_run, tmp_path: Path) -> None:
     missing = some["ceilings"].pop()
     kept.write_text(json.dumps(some))
     measured, all_of_them = peaks()
-    assert measured, "what peaks_bench left out"
+    assert measured, "what an earlier run left out"
     assert [one["name"] for one in all_of_them] == [one["name"] for one in first]
     # Which of them is a memory's peak depends on all.
     assert [{**one, "roof_of": None} for one in all_of_them[:-1]] == [
@@ -566,50 +597,84 @@ def test_a_cache_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     assert "could not be written" in done.stderr
 
 
-def test_peaks_bench_is_a_google_benchmark_of_its_own(tmp_path: Path) -> None:
-    environment = cached_in(tmp_path)
-    few = ["--gemm_device=cpu", "--benchmark_filter=FMA"]
-    done = run(*few, program=PEAKS, env=environment)
+PEAKS = ["--gemm_device=cpu", "--gemm_peaks_only"]
+
+
+def test_peaks_only_measures_and_keeps_what_the_filter_chooses(tmp_path: Path) -> None:
+    few = [*PEAKS, "--benchmark_filter=FMA"]
+    done = run(*few, env=cached_in(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert "TFLOP/s" in done.stdout
-    assert "DRAM" not in done.stdout
+    assert "\nFP64_FMA " in done.stdout
+    assert "DRAM_" not in done.stdout
     (kept,) = (tmp_path / "gemm_bench").iterdir()
-    assert {one["name"] for one in json.loads(kept.read_text())["ceilings"]} == {
-        "FP32_FMA",
-        "FP64_FMA",
-    }
-    done = run(*few, "--benchmark_format=json", program=PEAKS, env=environment)
-    rows = json.loads(done.stdout)["benchmarks"]
-    assert all(row["FLOP/s"] > 0 for row in rows)
-    listed = run("--gemm_device=cpu", "--benchmark_list_tests", program=PEAKS, env=environment)
-    assert "DRAM_triad" in listed.stdout
-    for bad in (
+
+    def stored() -> list[dict[str, Any]]:
+        return json.loads(kept.read_text())["ceilings"]
+
+    first = stored()
+    assert {one["name"] for one in first} == {"FP32_FMA", "FP64_FMA"}
+    assert run(*few, env=cached_in(tmp_path)).returncode == 0
+    assert stored() == first
+    again = [*PEAKS, "--benchmark_filter=FP32_FMA", "--gemm_peaks=measure"]
+    assert run(*again, env=cached_in(tmp_path)).returncode == 0
+    assert stored() != first
+    assert [one for one in first if one["name"] != "FP32_FMA"] == stored()[1:]
+
+
+def test_peaks_only_as_json_has_all_that_other_programs_need(first_run) -> None:
+    cache, _, measured = first_run
+    done = run(*PEAKS, "--benchmark_format=json", env=cached_in(cache))
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert document["device"]["name"]
+    assert document["measured_ceilings"] == measured
+    compute, memory = document["ceilings"]
+    assert (compute["precision"], compute["origin"]) == ("f32", "measured")
+    assert compute["nominal"]["flop_per_second"] is None
+    assert compute["flop_per_second"] == compute["measured"]["flop_per_second"] > 0
+    assert memory["bytes_per_second"] == memory["measured"]["bytes_per_second"] > 0
+    given = [*PEAKS, "--gemm_peaks=nominal", "--gemm_peak_flops=1e12", "--benchmark_format=json"]
+    document = json.loads(run(*given, env=cached_in(cache)).stdout)
+    assert document["measured_ceilings"] == []
+    compute, memory = document["ceilings"]
+    assert compute["nominal"]["flop_per_second"] == compute["flop_per_second"] == 1e12
+    assert compute["measured"] is None
+    assert memory["bytes_per_second"] is None
+
+
+def test_peaks_only_lists_its_probes() -> None:
+    listed = run(*PEAKS, "--benchmark_list_tests").stdout.split()
+    assert listed == ["FP32_FMA", "FP64_FMA", "DRAM_triad", "DRAM_read"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
         "--gemm_bogus=1",
-        "--gemm_shapes=64",
         "--bogus",
         "--gemm_device=99",
         "--benchmark_filter=zzz",
         "--benchmark_filter=((",
         "--benchmark_format=xml",
-        "--benchmark_repetitions=-1",
+        "--benchmark_format=csv",
+        "--benchmark_repetitions=2",
+        "--benchmark_min_time=1s",
+        "--benchmark_out=peaks.json",
         "--benchmark_time_unit=foo",
-        "--benchmark_out=/proc/peaks.json",
-        "--gemm_watch",
-    ):
-        done = run("--gemm_device=cpu", bad, program=PEAKS, env=environment)
-        assert done.returncode == 2, bad
-        (line,) = done.stderr.strip().splitlines()
-        assert line.startswith("peaks_bench: ")
-
-
-@pytest.mark.parametrize(
-    "command",
-    [[PEAKS, "--benchmark_repetitions=4"], [BENCH, "--gemm_shapes=64"]],
-    ids=lambda command: command[0].name,
+    ],
 )
-def test_ctrl_c_keeps_the_peaks_so_far(command: list[Path | str], tmp_path: Path) -> None:
+def test_peaks_only_refuses_what_it_cannot_do(bad: str, tmp_path: Path) -> None:
+    done = run(*PEAKS, bad, env=cached_in(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("gemm_bench: ")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("what", ["--gemm_peaks_only", "--gemm_shapes=64"])
+def test_ctrl_c_keeps_the_peaks_so_far(what: str, tmp_path: Path) -> None:
     with subprocess.Popen(
-        [*command, "--gemm_device=cpu"],
+        [BENCH, what, "--gemm_device=cpu"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -189,6 +189,13 @@ void require_release(const Options& options) {
                    "--gemm_allow_debug");
 }
 
+void say_unknown_commit() {
+  if (std::string_view(build_info::kCommit) == "unknown")
+    std::cerr
+        << "The commit of this build is unknown, and the record will say so. Build from a git "
+           "checkout that git trusts (safe.directory), or with GEMM_BENCH_COMMIT=<commit>.\n";
+}
+
 std::unique_ptr<Backend> make_backend(const Options& options, std::string& why_no_gpu) {
   const std::string& device = options.device;
   if (device == "cpu") {

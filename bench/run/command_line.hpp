@@ -43,6 +43,9 @@ void initialize_google(std::vector<std::string>& arguments);
 // Throws BadInput for a build that is not optimized.
 void require_release(const Options& options);
 
+// One line on stderr, if the record cannot name the sources.
+void say_unknown_commit();
+
 // Throws BadInput if standard output could not be written.
 void require_output();
 

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "bench/base/clock.hpp"
 #include "bench/base/text.hpp"
 #include "build_info.hpp"
+#include "kernels/libraries.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -57,10 +59,73 @@ std::string peak_text(const Peak& peak) {
   return peak.name + " " +
          (peak.precision ? rate_text(*peak.per_second, *peak.precision)
                          : formatted("%.0f GB/s", *peak.per_second * 1e-9)) +
-         " (" + std::string(name_of(peak.origin)) + ")";
+         " (" + std::string(name_of(peak.origin)) +
+         (peak.limit_per_second && peak.precision && peak.contradiction.empty()
+              ? ", block-scaled " + rate_text(*peak.limit_per_second, *peak.precision)
+              : "") +
+         ")";
+}
+
+// Why a row is above the peak of its unit; empty where it is not, or where that is not known.
+std::string above_peak_text(const Peak* peak, const Row& row) {
+  if (peak == nullptr || !peak->per_second || !(row.flop_per_second() > *peak->per_second))
+    return "";
+  const auto clock = row.timing.median_sm_hz();
+  if (peak->limit_per_second && peak->contradiction.empty() &&
+      row.flop_per_second() > *peak->at(clock))
+    return "% peak above 100: that is the peak of plain products, and block-scaled ones are faster";
+  if (clock && peak->clock_hz && *clock > *peak->clock_hz)
+    return formatted("%% peak above 100: the SMs ran at %.0f MHz, and the peak is stated at %.0f",
+                     *clock * 1e-6, *peak->clock_hz * 1e-6) +
+           (peak->origin == Peak::Origin::table ? ", as GPUs may exceed the clock that they report"
+                                                : "");
+  return "";
+}
+
+// "OMP_NUM_THREADS=4; removed: CUBLAS_LOGINFO_DBG=1; injected: libcuda-injection.so"; empty where
+// nothing is unusual.
+std::string surroundings(const Conditions& run) {
+  const auto told = [](const std::map<std::string, std::string>& variables) {
+    std::vector<std::string> all;
+    for (const auto& [name, value] : variables) all.push_back(one_line(name + "=" + value));
+    return list_of(all);
+  };
+  std::string text = told(run.environment.recorded);
+  const auto add = [&](const char* what, const std::string& of) {
+    if (!of.empty()) text += (text.empty() ? "" : "; ") + (what + of);
+  };
+  add("removed: ", told(run.environment.removed));
+  add("injected: ", list_of(run.environment.injected));
+  if (run.gpu_processes.value_or(0) > 0)
+    add("other processes on the GPU: ", std::to_string(*run.gpu_processes));
+  return text;
 }
 
 }  // namespace
+
+std::string peaks_text(const std::vector<Peak>& all, Console::Width width) {
+  std::string peaks = "Peaks: ", contradictions;
+  std::set<std::string> said;  // precisions of one unit have one peak
+  for (const Peak& peak : all)
+    if (const std::string text = peak_text(peak); said.insert(text).second)
+      peaks += (said.size() == 1 ? "" : ", ") + text;
+  for (const Peak& peak : all)
+    if (!peak.contradiction.empty() && said.insert(peak.contradiction).second)
+      contradictions +=
+          line("Table and probe disagree: " + peak.contradiction + "; % peak is of the probe",
+               width, kIndent);
+  return line(peaks, width, kIndent) + contradictions;
+}
+
+std::string device_text(const DeviceInfo& device) {
+  std::string first = device.name;
+  if (device.sm_count > 0) first += ", " + std::to_string(device.sm_count) + " SMs";
+  if (device.cores > 0)
+    first += ", " + std::to_string(device.cores) + (device.cores == 1 ? " core" : " cores");
+  if (device.cores > 0 && !build_info::kOpenMp) first += " (built without OpenMP)";
+  if (device.clock_hz) first += formatted(", %.0f MHz", *device.clock_hz * 1e-6);
+  return first;
+}
 
 std::string clock_text(double seconds) {
   const auto whole = static_cast<long>(std::ceil(seconds));
@@ -147,29 +212,19 @@ std::string Console::cell(Column column, const Row& row) const {
   if (column == Column::library) return percent_text(results_.of_library(row));
   if (column == Column::clock) return whole_text(timing.median_sm_hz(), 1e-6);
   if (column == Column::samples) return std::to_string(timing.samples_seconds.size());
-  return whole_text(median_of(timing.gpu.power_w), 1);
+  return whole_text(timing.warmup.energy.watts, 1);
 }
 
 std::string Console::head(Width width) const {
   const Conditions& run = results_.run();
-  const DeviceInfo& device = run.device;
-  std::string first = device.name;
-  if (device.sm_count > 0) first += ", " + std::to_string(device.sm_count) + " SMs";
-  if (device.cores > 0)
-    first += ", " + std::to_string(device.cores) + (device.cores == 1 ? " core" : " cores");
-  if (device.cores > 0 && !build_info::kOpenMp) first += " (built without OpenMP)";
-  if (device.clock_hz) first += formatted(", %.0f MHz", *device.clock_hz * 1e-6);
-  std::string peaks = "Peaks: ";
-  std::set<std::string> said;  // precisions of one unit have one peak
-  for (const Peak& peak : run.peaks)
-    if (const std::string text = peak_text(peak); said.insert(text).second)
-      peaks += (said.size() == 1 ? "" : ", ") + text;
-  std::string all = line(first, width) + line(peaks, width, kIndent);
+  std::string all = line(device_text(run.device), width) + peaks_text(run.peaks, width);
   if (run.overheads)
     all += line(formatted("Overheads: graph node %.2f us, launch %.2f us, pair of events %.2f us",
                           1e6 * run.overheads->graph_node, 1e6 * run.overheads->launch,
                           1e6 * run.overheads->event_pair),
                 width, kIndent);
+  if (const std::string unusual = surroundings(run); !unusual.empty())
+    all += line("Environment: " + unusual, width, kIndent);
   all += line(
       "Time is the median of the samples. Each result was verified before and after it was timed.",
       width);
@@ -203,6 +258,11 @@ std::string Console::result(const std::string& name, const Row& row, const std::
                   row.versus->ratio, row.versus->kernel.c_str(), row.versus->low, row.versus->high),
         width);
   if (row.parts) text += note(parts_text(row), width);
+  if (results_.of_roof(row).value_or(0) > 1)
+    if (const std::string why =
+            above_peak_text(compute_peak(results_.run().peaks, row.which.problem.precision), row);
+        !why.empty() && explained_.insert("above_peak").second)
+      text += note(why, width);
   for (const Deviation& deviation : deviations)
     if (explained_.insert(deviation.code).second)
       text += note("* off-guideline: " + deviation.text, width);
@@ -236,8 +296,14 @@ std::string Console::summary(Width width) const {
     whole += shortened(row[5], width ? *width - std::min(*width, whole.size()) : row[5].size());
     if (rows.size() > 1) text += (text.empty() ? "\n" : "") + line(whole, width);
   }
-  if (const std::string measured = results_.conformance(); !measured.empty())
-    text += "\n" + line("Measured: " + measured, width, kIndent);
+  std::string libraries;
+  for (const LoadedLibrary& library : loaded_libraries())
+    libraries += (libraries.empty() ? "" : ", ") + library.name + " " + library.version +
+                 (library.detail.empty() ? "" : " (" + library.detail + ")");
+  const std::string measured = results_.conformance();
+  if (!libraries.empty() || !measured.empty()) text += "\n";
+  if (!libraries.empty()) text += line("Libraries: " + libraries, width, kIndent);
+  if (!measured.empty()) text += line("Measured: " + measured, width, kIndent);
   return text;
 }
 

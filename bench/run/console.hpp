@@ -35,7 +35,7 @@ class Console {
   // Each returns whole lines, none longer than `width`; without a width, lines of any length.
   // Columns for which there is no room are left out.
   using Width = std::optional<std::size_t>;
-  // The device, its peaks, and the heads of the columns.
+  // The device, its peaks, what is unusual around it, and the heads of the columns.
   std::string head(Width width) const;
   // A result and its notes; `progress` ends its line where there is no status line.
   std::string result(const std::string& name, const Row& row, const std::string& progress,
@@ -57,7 +57,13 @@ class Console {
 
   const Results& results_;
   std::size_t longest_name_;
-  std::set<std::string> explained_;  // codes of deviations
+  std::set<std::string> explained_;  // codes of deviations, and above_peak
 };
+
+// "NVIDIA H200, 132 SMs, 1980 MHz"
+std::string device_text(const DeviceInfo& device);
+
+// The peaks in lines that fit, and where the table and a probe disagree.
+std::string peaks_text(const std::vector<Peak>& peaks, Console::Width width);
 
 }  // namespace gemm::bench

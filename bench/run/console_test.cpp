@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/base/text.hpp"
+#include "kernels/libraries.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -42,7 +43,7 @@ Row timed(const RegisteredKernel& kernel, Precision precision, double tera) {
   row.rotation_sets = 2;
   row.timing.samples_seconds.assign(100, flop(row.which.problem) / (tera * 1e12));
   row.timing.samples_sm_hz.assign(100, 1755e6);
-  row.timing.gpu.power_w = Range{650, 651, 652};
+  row.timing.warmup.energy.watts = 651;
   return row;
 }
 
@@ -96,6 +97,13 @@ TEST(Console, WithoutAWidthHasEachResultInOneLineWithItsWholeName) {
     EXPECT_NE(first.find(part), std::string::npos) << first;
 }
 
+TEST(Console, NamesTheLibrariesAtTheEnd) {
+  note_loaded({"Named", "1.2", "libnamed.so.1", "Zen, 2 threads"});
+  const Results results(on_a_gpu());
+  const std::string last = Console(results, 20).summary(std::nullopt);
+  EXPECT_NE(last.find("Named 1.2 (Zen, 2 threads)"), std::string::npos) << last;
+}
+
 TEST(Console, SeparatesALargeRatioFromItsNeighbour) {
   Results results(on_a_gpu());
   for (const Row& row : {timed(kOurs, Precision::s8, 1000), timed(kLibrary, Precision::s8, 5)})
@@ -113,10 +121,64 @@ TEST(Console, ExplainsEachKindOfDeviationOnce) {
   EXPECT_EQ(lines_of(console.result("two", row, "", std::nullopt)).size(), 1U);
 }
 
+TEST(Console, ExplainsOnceWhyARowIsAboveThePeak) {
+  Conditions run = on_a_gpu();
+  run.device.name = "NVIDIA GeForce RTX 5090";
+  run.device.sm_count = 170;
+  run.device.compute_capability = 120;
+  run.device.clock_hz = 1700e6;
+  run.device.memory_clock_hz = 14001e6;
+  run.peaks = peaks_of(run.device);
+  const Results results(run);
+  Console console(results, 20);
+  const auto text = [&](Precision precision, double tera) {
+    return console.result("one", timed(kOurs, precision, tera), "", std::nullopt);
+  };
+  const auto peak = [&](Precision precision) {
+    return *compute_peak(run.peaks, precision)->per_second * 1e-12;
+  };
+  EXPECT_EQ(text(Precision::f32, 0.99 * peak(Precision::f32)).find("above 100"), std::string::npos);
+  const std::string first = text(Precision::f32, 1.02 * peak(Precision::f32));
+  EXPECT_NE(first.find("ran at 1755 MHz"), std::string::npos) << first;
+  EXPECT_NE(first.find("1700"), std::string::npos) << first;
+  EXPECT_EQ(text(Precision::f32, 1.02 * peak(Precision::f32)).find("above 100"), std::string::npos);
+  const std::string scaled =
+      Console(results, 20)
+          .result("one", timed(kOurs, Precision::e4m3, 1.9 * peak(Precision::e4m3)), "",
+                  std::nullopt);
+  EXPECT_NE(scaled.find("block-scaled"), std::string::npos) << scaled;
+}
+
+TEST(Console, BeginsWithWhereTableAndProbeDisagree) {
+  Conditions run = on_a_gpu();
+  for (Peak& peak : run.peaks)
+    if (peak.precision == Precision::tf32 || peak.precision == Precision::tf32x3)
+      peak.contradiction = "TF32_wgmma reaches 0.25 of the table";
+  const Results results(run);
+  const std::string head = Console(results, 20).head(std::nullopt);
+  const auto at = head.find("TF32_wgmma reaches 0.25");
+  ASSERT_NE(at, std::string::npos) << head;
+  EXPECT_EQ(head.find("TF32_wgmma", at + 1), std::string::npos) << "once for both precisions";
+}
+
 TEST(Console, ShortensNamesInTheMiddleAndKeepsMoreOfTheEnd) {
   EXPECT_EQ(shortened("Tiled/tile:16/f32/1024x1024x768", 20), "Tiled/..024x1024x768");
   EXPECT_EQ(shortened("short", 20), "short");
   EXPECT_EQ(shortened("abcdef", 1), "a");
+}
+
+TEST(Console, TellsWhatIsUnusualAroundTheRun) {
+  Conditions run = on_a_gpu();
+  run.gpu_processes = 0;
+  const auto head = [&] { return Console(Results(run), 20).head(std::nullopt); };
+  EXPECT_EQ(head().find("Environment:"), std::string::npos) << head();
+  run.environment = {{{"OMP_NUM_THREADS", "4"}},
+                     {{"CUBLAS_EMULATION_STRATEGY", "eager"}},
+                     {"libToolsInjection64.so"}};
+  run.gpu_processes = 3;
+  for (const char* part : {"OMP_NUM_THREADS=4", "removed: CUBLAS_EMULATION_STRATEGY=eager",
+                           "libToolsInjection64.so", "processes on the GPU: 3"})
+    EXPECT_NE(head().find(part), std::string::npos) << head();
 }
 
 TEST(Console, OfACpuHasNoColumnsThatNothingCouldFill) {

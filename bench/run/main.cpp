@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,8 +26,10 @@
 #include "bench/run/child.hpp"
 #include "bench/run/command_line.hpp"
 #include "bench/run/fixture.hpp"
+#include "bench/run/peaks_only.hpp"
 #include "bench/run/reporters.hpp"
 #include "bench/run/user_kernels.hpp"
+#include "kernels/libraries.hpp"
 #include "kernels/user/python.hpp"
 
 namespace gemm::bench {
@@ -43,7 +46,7 @@ std::vector<std::string> publishable(int argc, char** argv) {
     const auto value = argument.find('=') + 1;
     if (argument.starts_with("--gemm_tell_record=")) continue;
     if (!argument.starts_with("--benchmark_out=") && !argument.starts_with("--gemm_shapes=") &&
-        !argument.starts_with("--gemm_kernel=")) {
+        !argument.starts_with("--gemm_kernel=") && !argument.starts_with("--gemm_cublas=")) {
       command.push_back(argument);
       continue;
     }
@@ -105,7 +108,8 @@ void print_help(const char* program) {
       << "  " << program << " --gemm_device=cpu               the CPU kernels\n"
       << "  " << program << " --benchmark_out=results/        write the record "
       << "results/<device>/<utc>-<commit>.json\n"
-      << "  " << program << " --benchmark_list_tests          all names\n\n"
+      << "  " << program << " --benchmark_list_tests          all names\n"
+      << "  " << program << " --gemm_peaks_only               the peaks of this device\n\n"
       << "Names are <Kernel>[/<parameter>:<value>...][/layout:<layout>]/<precision>/<m>x<n>x<k>; "
          "C (m x n)\n= A (m x k) * B (k x n); a layout is named where it is not nn.\n"
       << "EndToEnd/<transfer>/<name> times host-to-device copies, kernel and device-to-host copy; "
@@ -182,6 +186,19 @@ void require_baseline(const Options& options, Device::Kind kind) {
   }
 }
 
+void take_given_cublas(const Options& options, Device::Kind kind, const std::string& why_no_gpu) {
+  if (!options.cublas) return;
+  const std::string flag = "--gemm_cublas=" + *options.cublas + ": ";
+  if (kind == Device::Kind::cpu) throw BadInput(flag + "needs a GPU: " + why_no_gpu);
+  set_cublas_file(*options.cublas);
+  if (options.is_child()) return;  // whose row may not use it
+  try {
+    open_cublas();
+  } catch (const std::runtime_error& error) {
+    throw BadInput(flag + error.what());
+  }
+}
+
 // In a child: measures its one row, answers with it, and exits without running the exit handlers
 // that a user's kernel may have left.
 [[noreturn]] void answer(Suite& suite, const std::vector<Case>& cases, const Options& options,
@@ -194,6 +211,7 @@ void require_baseline(const Options& options, Device::Kind kind) {
   } catch (const std::exception& error) {
     say_why_untimed(row, error);
   }
+  note_cublas_of_others();
   write_atomically("/dev/fd/" + std::to_string(kAnswer),
                    answer_text(token, suite.results().to_json(row), row.timing.kernel_seconds));
   std::cout << std::flush;
@@ -214,9 +232,9 @@ int run(int argc, char** argv, std::optional<std::string> token = std::nullopt) 
   if (options.list_options) std::cout << options_as_markdown();
   if (options.list_kernels || options.list_options) return 0;
   watch_for_interrupt();
+  if (options.peaks_only) return print_peaks(options, {argv, argv + argc}, command);
   if (options.rerun) rerun_on_save(options);
-  // It would silently compute FP32 products in TF32.
-  unsetenv("NVIDIA_TF32_OVERRIDE");
+  const Environment environment = clean_environment();
 
   std::string why_no_gpu;
   std::unique_ptr<Backend> backend = make_backend(options, why_no_gpu);
@@ -230,6 +248,7 @@ int run(int argc, char** argv, std::optional<std::string> token = std::nullopt) 
     become_child();
     if (!token) token = take_token();
   }
+  take_given_cublas(options, device.kind, why_no_gpu);
   register_user_kernels(options, device.kind, why_no_gpu);
   const bool users = !options.kernels.empty();
   if (options.shapes.empty())
@@ -266,9 +285,10 @@ int run(int argc, char** argv, std::optional<std::string> token = std::nullopt) 
     options.monitor_seconds = 0;
   } else {
     require_release(options);
+    if (!options.is_child()) say_unknown_commit();
   }
   if (options.is_child()) {
-    Suite suite(std::move(backend), options, command);
+    Suite suite(std::move(backend), options, command, environment);
     answer(suite, cases, options, *token);
   }
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
@@ -277,7 +297,7 @@ int run(int argc, char** argv, std::optional<std::string> token = std::nullopt) 
   std::unique_ptr<RecordFile> file;
   if (writes_record && !list_only) file = open_record(out, device, options);
   if (file) name_record(command, file->path());
-  Suite suite(std::move(backend), options, command);
+  Suite suite(std::move(backend), options, command, environment);
   const std::string repetitions = google_flag(google_arguments, "repetitions");
   Progress progress(chosen, repetitions.empty() ? 1 : std::stoul(repetitions));
   std::size_t longest_name = 20;

@@ -25,17 +25,20 @@
 namespace gemm::bench {
 
 Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
-             std::vector<std::string> command)
+             std::vector<std::string> command, Environment environment)
     : bench_{.backend = std::move(backend), .options = options} {
   Conditions run{.options = options,
                  .device = bench_.backend->device(),
                  .peaks = peaks_of(bench_.backend->device(), options.peaks),
                  .timer = std::string(bench_.backend->timer()),
-                 .command = std::move(command)};
+                 .command = std::move(command),
+                 .environment = std::move(environment)};
+  run.environment.injected = injected_code();
   bench_.monitor = monitor_gpu(run.device, options.monitor_seconds, run.why_no_monitor);
   if (bench_.monitor) {
     run.gpu = bench_.monitor->facts();
     health_before_ = bench_.monitor->health();
+    run.gpu_processes = health_before_.other_processes;
   }
   try {
     run.overheads = bench_.backend->overheads();
@@ -48,7 +51,7 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
     (void)bench_.backend.release();  // freeing its memory would wait for the GPU
     throw;
   }
-  fill_in(run.peaks, run.measured);
+  reconcile(run.peaks, run.measured, run.device);
 
   const MeasuredPeak* dram = memory_roof(run.measured, "DRAM");
   const MeasuredPeak* l2 = memory_roof(run.measured, "L2");
@@ -89,7 +92,9 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   const std::optional<Case> baseline = interleaving_.baseline_of(which);
   if (bench_.options.library && !bench_.options.is_child() && !(baseline && is_library(*baseline)))
     library_rates_->measure(which);
+  const std::optional<CpuTimes> before = read_cpu_times();
   interleaving_.run(which, baseline, samples, row);
+  row.host = others_between(before, read_cpu_times());
   doubt_peaks(row);
 }
 
@@ -139,7 +144,7 @@ void Suite::doubt_peaks(const Row& row) {
   const Peak* roof =
       compute_peak(results_->run().peaks, row.which.problem.precision);  // caches beat DRAM's
   if (doubted_ || roof == nullptr || roof->origin != Peak::Origin::measured ||
-      !(row.flop_per_second() > kBeyondDoubt * *roof->per_second))
+      !(row.flop_per_second() > kBeyondDoubt * *roof->at(row.timing.median_sm_hz())))
     return;
   doubted_ = true;
   std::error_code ignored;
@@ -162,6 +167,7 @@ nlohmann::ordered_json Suite::run_to_json() const {
   nlohmann::ordered_json run = results_->run_to_json();
   run["time"] = {{"wall_seconds", bench_.elapsed_seconds()},
                  {"kernel_seconds", bench_.kernel_seconds}};
+  run["host"] = host_json(others_between(cpu_before_, read_cpu_times()), load_before_);
   if (!bench_.monitor) return run;
   run["health"] = health_json(health_before_, bench_.monitor->health());
   if (const auto seconds = bench_.monitor->read_seconds())

@@ -24,7 +24,8 @@ class Suite {
  public:
   // Takes the peaks that `options` ask for, which may need to be measured first. Throws
   // Interrupted, DeviceLost.
-  Suite(std::unique_ptr<Backend> backend, const Options& options, std::vector<std::string> command);
+  Suite(std::unique_ptr<Backend> backend, const Options& options, std::vector<std::string> command,
+        Environment environment = {});
 
   const DeviceInfo& device() const { return bench_.backend->device(); }
   Results& results() { return *results_; }
@@ -57,6 +58,8 @@ class Suite {
   std::optional<LibraryRates> library_rates_;
   Interleaving interleaving_{bench_};
   GpuHealth health_before_;
+  std::optional<CpuTimes> cpu_before_ = read_cpu_times();
+  std::optional<double> load_before_ = load_average();
   std::string lost_;
   bool doubted_ = false;
 };

@@ -183,6 +183,21 @@ def test_a_good_one_is_a_row_like_any_other(tmp_path: Path) -> None:
         assert gemm["library"] is None or row["%library"] > 0
 
 
+def test_a_library_that_only_its_process_used_is_named(tmp_path: Path) -> None:
+    if "OpenBLAS" not in run("--benchmark_list_tests").stdout:
+        pytest.skip("built without OpenBLAS")
+    out = tmp_path / "record.json"
+    done = run(
+        f"--gemm_kernel={library(tmp_path, 'mine')}",
+        "--gemm_library=omit",
+        "--gemm_versus=OpenBLAS",
+        f"--benchmark_out={out}",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (found,) = json.loads(out.read_text())["context"]["gemm"]["libraries"]
+    assert found["name"] == "OpenBLAS"
+
+
 # Takes more than 5 s: one of them hangs until --gemm_kernel_limit ends it.
 def test_all_hostile_ones_in_one_run_harm_no_good_row(tmp_path: Path) -> None:
     files = [library(tmp_path, name, bad) for name, (bad, _) in HOSTILE.items()]

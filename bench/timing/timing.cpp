@@ -13,6 +13,7 @@
 #include "bench/base/clock.hpp"
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
+#include "bench/base/text.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -20,9 +21,13 @@ namespace {
 constexpr std::int64_t kMostLaunches = 1000;  // in a batch; the driver queues about as many
 
 constexpr double kChunkSeconds = 0.02;  // of a warm-up
-constexpr double kWindowSeconds = 0.4;  // in which clock and power must be flat
+// In which clock and power must be flat, and which the energy is measured in.
+constexpr double kWindowSeconds = 1.2 * kShortestStretch;
 // In which clock and power of an H200 swing when it meets its power cap.
 constexpr double kSwingSeconds = 1.0;
+// A throttled GPU's clock is below its maximum by more than this: readings of the reason are late,
+// and may be of what ran before.
+constexpr double kFallen = 0.99;
 constexpr double kBlindWarmupSeconds = 0.25;
 constexpr std::size_t kFewestSamples = 6;
 constexpr double kNormalQuantile = 1.96;  // kConfidence of a normal distribution is within
@@ -31,6 +36,12 @@ constexpr double kNormalQuantile = 1.96;  // kConfidence of a normal distributio
 struct Seen {
   double when, value;
 };
+
+// Whether a clock is as high as it gets; false where either is not known.
+bool at_maximum(std::optional<double> sm_hz, const GpuMonitor& monitor) {
+  const auto highest = monitor.facts().sm_hz_max;
+  return sm_hz && highest && *sm_hz >= kFallen * *highest;
+}
 
 // Do the means of the halves of the last window agree? Nothing if one of them is empty.
 std::optional<bool> flat(const std::vector<Seen>& seen, double now, double window,
@@ -166,10 +177,16 @@ Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor, std::span<Batc
 
     std::vector<Seen> power, reported;
     warmup.throttled = false;
+    std::optional<double> slowest;  // of the timers in the last window
+    for (const Seen& one : clocks)
+      if (one.when > now - kWindowSeconds)
+        slowest = std::min(slowest.value_or(one.value), one.value);
     if (monitor != nullptr)
       for (const GpuReading& reading :
            monitor->between(std::max(start, now - 3 * kSwingSeconds), now)) {
-        if (reading.when > now - kWindowSeconds && (reading.reasons.value_or(0) & kThrottled) != 0)
+        if (reading.when > now - kWindowSeconds &&
+            (reading.reasons.value_or(0) & kThrottled) != 0 &&
+            !at_maximum(slowest ? slowest : reading.sm_hz, *monitor))
           warmup.throttled = true;
         if (reading.power_w) power.push_back({reading.when, *reading.power_w});
         if (!timers && reading.sm_hz) reported.push_back({reading.when, *reading.sm_hz});
@@ -188,7 +205,16 @@ Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor, std::span<Batc
     const bool clock_flat = clock.empty() || flat(clock, now, window, plan.flat).value_or(false);
     const bool power_flat = power.empty() || flat(power, now, window, plan.flat).value_or(false);
     warmup.settled = warmup.seconds >= window && watched && clock_flat && power_flat;
-    if (warmup.settled || warmup.seconds >= longest) return warmup;
+    if (!warmup.settled && warmup.seconds < longest) continue;
+    if (batches.size() > 1)
+      warmup.energy.why_not = "interleaved with another kernel";
+    else if (monitor == nullptr)
+      warmup.energy.why_not = "no readings of the GPU";
+    else if (!warmup.settled)
+      warmup.energy.why_not = formatted("not in steady state after %.2g s", warmup.seconds);
+    else
+      warmup.energy = energy_over(monitor->between(std::max(start, now - window), now));
+    return warmup;
   }
 }
 
@@ -249,16 +275,25 @@ Timing Sampling::finish() const {
   timing.converged = timing.median_interval() <= plan_.target;
   if (monitor_ == nullptr || spans_.empty()) return timing;
 
+  // By the timers on the GPU, if they have it.
+  const auto fell = [&](std::size_t sample, const GpuReading& reading) {
+    return !at_maximum(
+        timing.samples_sm_hz.empty() ? reading.sm_hz : std::optional(timing.samples_sm_hz[sample]),
+        *monitor_);
+  };
   // While a burst waits for the GPU to cool down, nothing is timed.
   std::vector<GpuReading> readings;
-  for (const Span& span : spans_)
-    for (const GpuReading& reading : monitor_->between(span.from, span.to))
+  for (std::size_t i = 0; i < spans_.size(); ++i)
+    for (GpuReading reading : monitor_->between(spans_[i].from, spans_[i].to)) {
+      if (reading.reasons && !fell(i, reading)) *reading.reasons &= ~kThrottled;
       readings.push_back(reading);
+    }
   timing.gpu = summarize(readings);
 
   const std::vector<GpuReading> all =
       monitor_->between(spans_.front().from - 1, spans_.back().to + 1);
-  for (const Span& span : spans_) {
+  for (std::size_t i = 0; i < spans_.size(); ++i) {
+    const Span& span = spans_[i];
     const double middle = (span.from + span.to) / 2;
     const auto nearest = std::ranges::min_element(all, {}, [&](const GpuReading& reading) {
       return reading.reasons ? std::fabs(reading.when - middle)
@@ -268,7 +303,7 @@ Timing Sampling::finish() const {
       timing.samples_throttled.clear();
       break;
     }
-    timing.samples_throttled.push_back((*nearest->reasons & kThrottled) != 0);
+    timing.samples_throttled.push_back((*nearest->reasons & kThrottled) != 0 && fell(i, *nearest));
   }
   return timing;
 }

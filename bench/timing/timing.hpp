@@ -10,6 +10,7 @@
 
 #include "bench/device/backend.hpp"
 #include "bench/device/gpu.hpp"
+#include "bench/timing/energy.hpp"
 
 namespace gemm::bench {
 
@@ -48,6 +49,7 @@ struct Warmup {
   bool settled = false;
   std::string watched;     // "SM clock and power"; empty without readings
   bool throttled = false;  // when it ended
+  Energy energy;           // of its last, settled part
   double kernel_seconds = 0;
 };
 
@@ -60,7 +62,8 @@ struct Timing {
   Warmup warmup;
   std::vector<double> samples_seconds;  // of one launch, the mean of a batch
   std::vector<double> samples_sm_hz;    // by the timers on the GPU; empty or as long
-  std::vector<bool> samples_throttled;  // by the reading nearest in time; empty or as long
+  // By the reading nearest in time, where the clock fell in the sample; empty or as long.
+  std::vector<bool> samples_throttled;
   GpuState gpu;
   double kernel_seconds = 0;     // how long the launches ran, all together
   bool converged = false;        // the target was reached
@@ -90,7 +93,7 @@ constexpr double kConfidence = 0.95;
 double median_interval(const std::vector<double>& samples);
 
 // Runs batches, interleaved if there are several, until steady state: the halves of a window agree
-// in SM clock and in power. The window is 0.4 seconds, or two seconds at the power
+// in SM clock and in power. The window is 0.6 seconds, or two seconds at the power
 // cap, where clock and power swing with a period of a second for some seconds. Without anything to
 // monitor (a CPU) it warms up for a quarter of a second. Half of the time until the row's deadline
 // is left to the samples in any case.

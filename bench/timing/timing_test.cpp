@@ -45,8 +45,9 @@ class FakeBatch : public Batch {
 // Draws as much power as the test wants.
 class FakeGpu : public Gpu {
  public:
-  explicit FakeGpu(std::function<GpuReading()> reading) : reading_(std::move(reading)) {}
-  GpuFacts facts() override { return {}; }
+  explicit FakeGpu(std::function<GpuReading()> reading, std::optional<double> sm_hz_max = {})
+      : reading_(std::move(reading)), sm_hz_max_(sm_hz_max) {}
+  GpuFacts facts() override { return {.sm_hz_max = sm_hz_max_}; }
   GpuReading read() override {
     GpuReading reading = reading_();
     reading.when = now_seconds();
@@ -55,6 +56,7 @@ class FakeGpu : public Gpu {
 
  private:
   std::function<GpuReading()> reading_;
+  std::optional<double> sm_hz_max_;
 };
 
 Warmup warm_up_one(const TimingPlan& plan, const GpuMonitor* monitor, FakeBatch& batch) {
@@ -127,6 +129,50 @@ TEST(MedianInterval, IsNotFooledBySlowSwings) {
   EXPECT_LT(effective_count(slow), 20);
   EXPECT_GT(median_interval(slow), 3 * median_interval(quick));
   EXPECT_EQ(effective_count({1, 1, 1, 1}), 4);
+}
+
+// NVML still gives the reason of what ran before.
+TEST(Throttling, IsThatOfSamplesInWhichTheClockFell) {
+  TimingPlan plan;
+  plan.samples = 20;
+  for (const double sm_hz : {1974e6, 1400e6}) {
+    const bool fell = sm_hz < 1900e6;
+    GpuMonitor monitor(std::make_unique<FakeGpu>(
+                           [=] { return GpuReading{.sm_hz = sm_hz, .reasons = 0x4}; }, 1980e6),
+                       0.001);
+    FakeBatch batch(0.005, [=] { return sm_hz; });
+    EXPECT_EQ(warm_up_one(plan, &monitor, batch).throttled, fell);
+    Sampling sampling(plan, &monitor, now_seconds() + 5);
+    while (!sampling.enough()) sampling.take(batch, 1);
+    const Timing timing = sampling.finish();
+    EXPECT_EQ(timing.gpu.throttled_share, fell ? 1.0 : 0.0);
+    EXPECT_EQ(timing.samples_throttled, std::vector<bool>(20, fell));
+    EXPECT_EQ(timing.gpu.reasons.empty(), !fell);
+  }
+}
+
+// Of the settled part of a warm-up that has the GPU for itself.
+TEST(WarmUp, MeasuresTheEnergyOfOneKernel) {
+  const double start = now_seconds();
+  GpuMonitor monitor(std::make_unique<FakeGpu>([=] {
+                       const double passed = now_seconds() - start;
+                       return GpuReading{.power_w = 500, .joules = 650 * passed};
+                     }),
+                     0.01);
+  FakeBatch batch(0.005, [] { return 1.5e9; });
+  const Energy alone = warm_up_one(TimingPlan{}, &monitor, batch).energy;
+  ASSERT_TRUE(alone.watts) << alone.why_not;
+  EXPECT_NEAR(*alone.watts, 650, 10);
+  EXPECT_GE(alone.seconds, kShortestStretch);
+
+  TimingPlan brief;
+  brief.warmup_seconds = 0.1;
+  const Energy unsettled = warm_up_one(brief, &monitor, batch).energy;
+  EXPECT_FALSE(unsettled.watts);
+  EXPECT_FALSE(unsettled.why_not.empty());
+
+  Batch* const both[] = {&batch, &batch};
+  EXPECT_FALSE(warm_up(TimingPlan{}, &monitor, both, now_seconds() + 10).energy.watts);
 }
 
 TEST(WarmUp, EndsOnceClockAndPowerAreFlat) {

@@ -5,14 +5,100 @@
 #include <memory>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm {
+namespace cublas {
 namespace {
 
+// The loader links cuBLAS with a cuBLASLt of the right name that is loaded already, so that of the
+// folder is loaded first: else one in LD_LIBRARY_PATH would be used.
+std::optional<OpenedLibrary> cublaslt_beside(const std::filesystem::path& file) {
+  constexpr std::string_view kName = "cublas";
+  std::string name = file.filename();
+  const auto at = name.find(kName);
+  if (at == std::string::npos) return std::nullopt;
+  const auto beside = file.parent_path() / name.insert(at + kName.size(), "Lt");
+  if (!std::filesystem::exists(beside)) return std::nullopt;
+  return OpenedLibrary("cuBLASLt", {beside});
+}
+
+template <typename GetProperty>
+std::string version_by(GetProperty get) {
+  std::string text;
+  for (const libraryPropertyType part : {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL}) {
+    int number = 0;
+    get(part, &number);
+    text += (text.empty() ? "" : ".") + std::to_string(number);
+  }
+  return text;
+}
+
+void note(decltype(&::cublasGetProperty) get, decltype(&::cublasLtGetProperty) get_lt,
+          const std::string& detail = "") {
+  note_loaded({"cuBLAS", version_by(get), file_of(get), detail});
+  note_loaded({"cuBLASLt", version_by(get_lt), file_of(get_lt), detail});
+}
+
+std::vector<std::string> names() { return library_names("libcublas", CUBLAS_VER_MAJOR); }
+
+Api open_by_loader() {
+  try {
+    return Api(names());
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(error.what() + std::string(": install it or give --gemm_cublas=FILE"));
+  }
+}
+
+}  // namespace
+
+Api open(const std::filesystem::path& file) {
+  try {
+    // Links are resolved: the libcublasLt of the same release lies beside the file itself.
+    const auto real = std::filesystem::canonical(file);
+    if (!std::filesystem::is_regular_file(real)) throw std::runtime_error("is not a file");
+    const auto beside = cublaslt_beside(real);
+    Api api(std::vector<std::string>{real});
+    if (beside && beside->function("cublasLtCreate") != api.cublasLtCreate)
+      throw std::runtime_error("this process has loaded another cuBLASLt of that name before (" +
+                               version_by(api.cublasLtGetProperty) + ")");
+    return api;
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw std::runtime_error(file.string() + ": " + error.code().message());
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(file.filename().string() + ": " + error.what());
+  }
+}
+
+std::string Api::version() const { return version_by(cublasGetProperty); }
+
+const Api& api() {
+  static const Api opened = [] {
+    const Api first = cublas_file().empty() ? open_by_loader() : open(cublas_file());
+    note(first.cublasGetProperty, first.cublasLtGetProperty);
+    return first;
+  }();
+  return opened;
+}
+
+}  // namespace cublas
+
+void open_cublas() { cublas::api(); }
+
+void note_cublas_of_others() {
+  for (const std::string& name : cublas::names()) {
+    if (!is_loaded(name)) continue;
+    const OpenedLibrary library("cuBLAS", {name});
+    cublas::note(library.function("cublasGetProperty"), library.function("cublasLtGetProperty"),
+                 "loaded by a user's kernel");
+  }
+}
+
+namespace {
+
+using cublas::api;
 using cublas::check;
 using cublas::Mode;
 
@@ -24,14 +110,15 @@ class Library {
       : workspace_bytes_(workspace_bytes), workspace_(cublas::workspace(workspace_bytes)) {
     // By default split-K may reduce partial sums in BF16 or FP16: faster, but not FP32
     // accumulation, and beyond the error bound.
-    check(cublasSetMathMode(
+    check(api().cublasSetMathMode(
         get(), static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
                                          CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)));
   }
 
   cublasHandle_t on(Stream stream) const {
-    check(cublasSetStream(get(), stream));
-    check(cublasSetWorkspace(get(), workspace_.get(), workspace_bytes_));  // SetStream resets it
+    check(api().cublasSetStream(get(), stream));
+    check(api().cublasSetWorkspace(get(), workspace_.get(),
+                                   workspace_bytes_));  // SetStream resets it
     return get();
   }
 
@@ -48,11 +135,11 @@ class Library {
 
  private:
   static constexpr std::size_t kWorkspaceBytes = 32 << 20;  // NVIDIA's advice for Hopper
-  using Handle = Owned<cublasHandle_t, cublasDestroy>;
+  using Handle = Owned<cublasHandle_t, [](auto it) { api().cublasDestroy(it); }>;
 
   std::size_t workspace_bytes_;
   cublas::Workspace workspace_;
-  Handle handle_ = cublas::make<Handle>(cublasCreate);
+  Handle handle_ = cublas::make<Handle>(api().cublasCreate);
 };
 
 Launch prepare(const Problem& p, const Operands& o, Mode mode,
@@ -61,10 +148,11 @@ Launch prepare(const Problem& p, const Operands& o, Mode mode,
   return [=](Stream stream) {
     const cublas::Scalar one(mode, 1), zero(mode, 0);
     // cuBLAS is column-major: row-major C = A * B is C^T = B^T * A^T there.
-    check(cublasGemmEx(library->on(stream), cublas::operation(transposes_b(p.layout)),
-                       cublas::operation(transposes_a(p.layout)), n, m, k, &one, o.b, mode.input,
-                       static_cast<int>(ldb(p)), o.a, mode.input, static_cast<int>(lda(p)), &zero,
-                       o.c, mode.output, n, mode.compute, CUBLAS_GEMM_DEFAULT));
+    check(api().cublasGemmEx(library->on(stream), cublas::operation(transposes_b(p.layout)),
+                             cublas::operation(transposes_a(p.layout)), n, m, k, &one, o.b,
+                             mode.input, static_cast<int>(ldb(p)), o.a, mode.input,
+                             static_cast<int>(lda(p)), &zero, o.c, mode.output, n, mode.compute,
+                             CUBLAS_GEMM_DEFAULT));
   };
 }
 
@@ -95,7 +183,6 @@ const Registration with_pedantic(variant("pedantic", {Precision::f32},
                                            return prepare(p, o, mode);
                                          }));
 
-#if CUBLAS_VERSION >= 130100
 // FP64 emulated by INT8 tensor cores: an element is a fixed-point number of the scale of its row of
 // A or column of B, in slices of 8 bits. 55 bits and the sign are 7 slices.
 constexpr int kMantissaBits = 55, kSlices = (kMantissaBits + 1) / 8;
@@ -111,14 +198,13 @@ std::size_t emulation_bytes(const Problem& p) {
 Launch prepare_emulated(const Problem& p, const Device&, const Operands& o) {
   auto library = Library::shared(emulation_bytes(p));
   const cublasHandle_t handle = library->get();
-  check(cublasSetEmulationStrategy(handle, CUBLAS_EMULATION_STRATEGY_EAGER));
-  check(cublasSetFixedPointEmulationMantissaControl(handle, CUDA_EMULATION_MANTISSA_CONTROL_FIXED));
-  check(cublasSetFixedPointEmulationMaxMantissaBitCount(handle, kMantissaBits));
+  check(api().cublasSetEmulationStrategy(handle, cublas::kEmulateEagerly));
+  check(api().cublasSetFixedPointEmulationMantissaControl(handle, cublas::kFixedMantissa));
+  check(api().cublasSetFixedPointEmulationMaxMantissaBitCount(handle, kMantissaBits));
   return prepare(p, o, cublas::mode_of(p.precision), library);
 }
 
 const Registration emulated(variant("emulated", {Precision::f64emulated}, prepare_emulated));
-#endif
 
 }  // namespace
 }  // namespace gemm

@@ -1,7 +1,5 @@
 // cuBLASLt: the library with explicit choice of the algorithm. Its heuristic returns several, best
 // guess first. algo:first runs that guess; algo:best runs the fastest of all when tried.
-#include <cublasLt.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +18,7 @@
 namespace gemm {
 namespace {
 
+using cublas::api;
 using cublas::check;
 using cublas::make;
 
@@ -30,10 +29,12 @@ constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
 constexpr std::uint64_t kWorkspaces[] = {kWorkspaceBytes, kWorkspaceBytes / 2, 0};
 constexpr int kMostAlgorithms = 32;
 
-using Library = Owned<cublasLtHandle_t, cublasLtDestroy>;
-using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Matrix = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+using Library = Owned<cublasLtHandle_t, [](auto it) { api().cublasLtDestroy(it); }>;
+using Operation = Owned<cublasLtMatmulDesc_t, [](auto it) { api().cublasLtMatmulDescDestroy(it); }>;
+using Matrix =
+    Owned<cublasLtMatrixLayout_t, [](auto it) { api().cublasLtMatrixLayoutDestroy(it); }>;
+using Preference =
+    Owned<cublasLtMatmulPreference_t, [](auto it) { api().cublasLtMatmulPreferenceDestroy(it); }>;
 
 // Alignment in bytes; algorithms with vector loads require it.
 struct Alignment {
@@ -55,15 +56,15 @@ class Matmul {
   explicit Matmul(const Problem& p) : problem_(p), mode_(cublas::mode_of(p.precision)) {
     const auto set = [&](cublasLtMatmulDescAttributes_t which, bool transposed) {
       const cublasOperation_t value = cublas::operation(transposed);
-      check(cublasLtMatmulDescSetAttribute(operation_.get(), which, &value, sizeof value));
+      check(api().cublasLtMatmulDescSetAttribute(operation_.get(), which, &value, sizeof value));
     };
     set(CUBLASLT_MATMUL_DESC_TRANSA, transposes_b(p.layout));
     set(CUBLASLT_MATMUL_DESC_TRANSB, transposes_a(p.layout));
     // Only the "fast" FP8 precisions accumulate without limit. Otherwise cuBLASLt promotes to FP32
     // at intervals.
     const std::int8_t fast = traits_of(p.precision).coarse_length == PrecisionTraits::kNoLimit;
-    check(cublasLtMatmulDescSetAttribute(operation_.get(), CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,
-                                         sizeof fast));
+    check(api().cublasLtMatmulDescSetAttribute(operation_.get(), CUBLASLT_MATMUL_DESC_FAST_ACCUM,
+                                               &fast, sizeof fast));
   }
 
   const Problem& problem() const { return problem_; }
@@ -84,9 +85,10 @@ class Matmul {
   // The heuristic's algorithms, best guess first; empty if it has none.
   std::vector<cublasLtMatmulAlgo_t> algorithms(const Alignment& alignment,
                                                std::uint64_t workspace = kWorkspaceBytes) const {
-    const auto preference = make<Preference>(cublasLtMatmulPreferenceCreate);
+    const auto preference = make<Preference>(api().cublasLtMatmulPreferenceCreate);
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, auto value) {
-      check(cublasLtMatmulPreferenceSetAttribute(preference.get(), which, &value, sizeof value));
+      check(api().cublasLtMatmulPreferenceSetAttribute(preference.get(), which, &value,
+                                                       sizeof value));
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment.b);
@@ -101,7 +103,7 @@ class Matmul {
 
     std::vector<cublasLtMatmulHeuristicResult_t> results(kMostAlgorithms);
     int found = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+    const cublasStatus_t status = api().cublasLtMatmulAlgoGetHeuristic(
         library_.get(), operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(), preference.get(),
         kMostAlgorithms, results.data(), &found);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
@@ -116,21 +118,22 @@ class Matmul {
   cublasStatus_t enqueue(const Operands& o, const cublasLtMatmulAlgo_t& algorithm, void* workspace,
                          Stream stream) const {
     const cublas::Scalar one(mode_, 1), zero(mode_, 0);
-    return cublasLtMatmul(library_.get(), operation_.get(), &one, o.b, b_.get(), o.a, a_.get(),
-                          &zero, o.c, c_.get(), o.c, c_.get(), &algorithm, workspace,
-                          kWorkspaceBytes, stream);
+    return api().cublasLtMatmul(library_.get(), operation_.get(), &one, o.b, b_.get(), o.a,
+                                a_.get(), &zero, o.c, c_.get(), o.c, c_.get(), &algorithm,
+                                workspace, kWorkspaceBytes, stream);
   }
 
  private:
   // Row-major, which cuBLASLt reads as the column-major transpose.
   static Matrix matrix(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
-    return make<Matrix>(cublasLtMatrixLayoutCreate, type, columns, rows, columns);
+    return make<Matrix>(api().cublasLtMatrixLayoutCreate, type, columns, rows, columns);
   }
 
   Problem problem_;
   cublas::Mode mode_;
-  Library library_ = make<Library>(cublasLtCreate);
-  Operation operation_ = make<Operation>(cublasLtMatmulDescCreate, mode_.compute, mode_.scale);
+  Library library_ = make<Library>(api().cublasLtCreate);
+  Operation operation_ =
+      make<Operation>(api().cublasLtMatmulDescCreate, mode_.compute, mode_.scale);
   Matrix a_ = matrix(mode_.input, transposes_a(problem_.layout) ? problem_.k : problem_.m,
                      lda(problem_)),
          b_ = matrix(mode_.input, transposes_b(problem_.layout) ? problem_.n : problem_.k,

@@ -4,13 +4,30 @@
 #include <algorithm>
 #include <climits>
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include "kernels/layout.hpp"
+#include "kernels/libraries.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm {
 namespace {
+
+// "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...": the second word.
+std::string version() {
+  std::istringstream words(openblas_get_config());
+  std::string version;
+  words >> version >> version;
+  return version;
+}
+
+void note() {
+  const int threads = openblas_get_num_threads();
+  note_loaded({"OpenBLAS", version(), file_of(cblas_sgemm),
+               std::string(openblas_get_corename()) + ", " + std::to_string(threads) +
+                   (threads == 1 ? " thread" : " threads")});
+}
 
 const Registration openblas{
     {
@@ -25,6 +42,7 @@ const Registration openblas{
         },
         .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
           if (device.cores < openblas_get_num_threads()) openblas_set_num_threads(device.cores);
+          note();
           return [=](Stream) {
             const int m = static_cast<int>(p.m), n = static_cast<int>(p.n),
                       k = static_cast<int>(p.k);

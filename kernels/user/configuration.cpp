@@ -1,3 +1,4 @@
+// Checks what a user's device code says of its launch: the limits of CUDA, and the kernel's own.
 #include "kernels/user/configuration.hpp"
 
 #include <cstdint>

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "kernels/driver_function.hpp"
+#include "kernels/libraries.hpp"
 #include "kernels/user/configuration.hpp"
 #include "kernels/user/gemm_kernel.h"
 #include "kernels/user/user_kernel.hpp"
@@ -44,9 +45,41 @@ void check(cudaError_t status, const std::string& what) {
   if (status != cudaSuccess) throw std::runtime_error(what + ": " + cudaGetErrorString(status));
 }
 
+// The functions of NVRTC, by their names.
+struct Nvrtc {
+  OpenedLibrary library{"NVRTC", library_names("libnvrtc", CUDA_VERSION / 1000)};
+
+  decltype(&::nvrtcVersion) nvrtcVersion = library.function("nvrtcVersion");
+  decltype(&::nvrtcGetErrorString) nvrtcGetErrorString = library.function("nvrtcGetErrorString");
+  decltype(&::nvrtcCreateProgram) nvrtcCreateProgram = library.function("nvrtcCreateProgram");
+  decltype(&::nvrtcDestroyProgram) nvrtcDestroyProgram = library.function("nvrtcDestroyProgram");
+  decltype(&::nvrtcAddNameExpression) nvrtcAddNameExpression =
+      library.function("nvrtcAddNameExpression");
+  decltype(&::nvrtcCompileProgram) nvrtcCompileProgram = library.function("nvrtcCompileProgram");
+  decltype(&::nvrtcGetProgramLogSize) nvrtcGetProgramLogSize =
+      library.function("nvrtcGetProgramLogSize");
+  decltype(&::nvrtcGetProgramLog) nvrtcGetProgramLog = library.function("nvrtcGetProgramLog");
+  decltype(&::nvrtcGetLoweredName) nvrtcGetLoweredName = library.function("nvrtcGetLoweredName");
+  decltype(&::nvrtcGetCUBINSize) nvrtcGetCUBINSize = library.function("nvrtcGetCUBINSize");
+  decltype(&::nvrtcGetCUBIN) nvrtcGetCUBIN = library.function("nvrtcGetCUBIN");
+};
+
+// Opened at the first call. Throws std::runtime_error.
+const Nvrtc& nvrtc() {
+  static const Nvrtc opened = [] {
+    const Nvrtc first;
+    int major = 0, minor = 0;
+    first.nvrtcVersion(&major, &minor);
+    note_loaded({"NVRTC", std::to_string(major) + "." + std::to_string(minor),
+                 file_of(first.nvrtcVersion)});
+    return first;
+  }();
+  return opened;
+}
+
 void check(nvrtcResult result) {
   if (result != NVRTC_SUCCESS)
-    throw std::runtime_error(std::string("NVRTC: ") + nvrtcGetErrorString(result));
+    throw std::runtime_error(std::string("NVRTC: ") + nvrtc().nvrtcGetErrorString(result));
 }
 
 struct Element {
@@ -101,16 +134,16 @@ std::string first_error(const std::string& log, const std::string& entry) {
 struct Program {
   nvrtcProgram handle = nullptr;
   Program(const std::string& text, const std::string& name) {
-    check(nvrtcCreateProgram(&handle, text.c_str(), name.c_str(), 0, nullptr, nullptr));
+    check(nvrtc().nvrtcCreateProgram(&handle, text.c_str(), name.c_str(), 0, nullptr, nullptr));
   }
   Program(const Program&) = delete;
-  ~Program() { nvrtcDestroyProgram(&handle); }
+  ~Program() { nvrtc().nvrtcDestroyProgram(&handle); }
 
   std::string log() const {
     std::size_t size = 0;
-    check(nvrtcGetProgramLogSize(handle, &size));
+    check(nvrtc().nvrtcGetProgramLogSize(handle, &size));
     std::string text(size, '\0');
-    check(nvrtcGetProgramLog(handle, text.data()));
+    check(nvrtc().nvrtcGetProgramLog(handle, text.data()));
     return text.substr(0, text.find('\0'));
   }
 };
@@ -221,21 +254,21 @@ CompiledSource compile_source(const UserKernel& user, Precision precision, int c
 
   const Program program(text, file);
   const std::string name = "decltype(" + entry + "(gemm::Call{}))::kernel";
-  check(nvrtcAddNameExpression(program.handle, name.c_str()));
-  const nvrtcResult result =
-      nvrtcCompileProgram(program.handle, static_cast<int>(pointers.size()), pointers.data());
+  check(nvrtc().nvrtcAddNameExpression(program.handle, name.c_str()));
+  const nvrtcResult result = nvrtc().nvrtcCompileProgram(
+      program.handle, static_cast<int>(pointers.size()), pointers.data());
   const std::string log = program.log();
   if (log.size() > 1) std::cerr << log << std::flush;
   if (result == NVRTC_ERROR_COMPILATION) throw std::runtime_error(first_error(log, called));
   check(result);
 
   const char* kernel = nullptr;
-  check(nvrtcGetLoweredName(program.handle, name.c_str(), &kernel));
+  check(nvrtc().nvrtcGetLoweredName(program.handle, name.c_str(), &kernel));
   CompiledSource compiled{.cubin = {}, .kernel = kernel};
   std::size_t size = 0;
-  check(nvrtcGetCUBINSize(program.handle, &size));
+  check(nvrtc().nvrtcGetCUBINSize(program.handle, &size));
   compiled.cubin.resize(size);
-  check(nvrtcGetCUBIN(program.handle, compiled.cubin.data()));
+  check(nvrtc().nvrtcGetCUBIN(program.handle, compiled.cubin.data()));
   return compiled;
 }
 

@@ -23,6 +23,7 @@ def clocks(
     """Clocks of a GPU at one frequency."""
     hertz, watts = (each and Range(each, each, each) for each in (sm_hz, power_w))
     return Clocks(
+        readings=100,
         sm_hz=hertz,
         power_w=watts,
         throttled_share=throttled_share,

@@ -37,6 +37,7 @@ RECORD = Kind("record", "gemm_bench")
 # Each with what its measured roof is called (`roof_of`).
 MEMORIES = {"DRAM": "DRAM", "L2": "L2", "shared memory": "Shared"}
 SCHEMA = 2
+_READINGS_OF_HALF_A_SECOND = 25  # NVML's, at the usual interval of 20 ms
 
 Transfer = Literal["pageable", "pinned", "overlapped"]
 TRANSFERS = get_args(Transfer)
@@ -78,8 +79,59 @@ class Build:
 
     type: Text
     compiler: Text | None = None
+    flags: Text | None = None  # of the CPU kernels
     cuda_compiler: Text | None = None
     cuda_architectures: Text | None = None
+    cuda_flags: Text | None = None
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library that was loaded. A user's kernel may load another release of one that we use."""
+
+    name: Text
+    version: Text  # as it says itself
+    file: Text | None = None  # without its folder
+    detail: Text | None = None  # what else decides its speed, or who loaded it
+
+    @property
+    def release(self) -> str:
+        """Its version and what else tells two apart: 0.3.26 (Haswell, 2 threads)."""
+        return f"{self.version} ({self.detail})" if self.detail else self.version
+
+    def __str__(self) -> str:
+        """In a list of them."""
+        return f"{self.name} {self.release}"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Of the process: variables that change times, and code that others put into it."""
+
+    recorded: dict[Text, str] = field(default_factory=dict)
+    removed: dict[Text, str] = field(default_factory=dict)  # before anything was measured
+    injected: tuple[Text, ...] = ()  # files of profilers and the like; "traced by gdb"
+
+    @property
+    def variables(self) -> str:
+        """Those that counted: OMP_NUM_THREADS=4, ..."""
+        return ", ".join(f"{name}={value}" for name, value in self.recorded.items())
+
+
+@dataclass(frozen=True)
+class Host:
+    """What others had of the CPUs that the process could use, as shares of all their time."""
+
+    cpus: Count | None = None
+    busy_share: Fraction | None = None  # other processes
+    steal_share: Fraction | None = None  # other virtual machines
+    load_start: Nonnegative | None = None  # mean length of the run queue in the minute before
+    load_end: Nonnegative | None = None
+
+    @property
+    def others_share(self) -> float:
+        """Of both; 0 where that is not known."""
+        return (self.busy_share or 0) + (self.steal_share or 0)
 
 
 @dataclass(frozen=True)
@@ -102,6 +154,10 @@ class Ceiling:
     origin: Literal["queried", "table", "given", "measured", "unknown"]
     source: Text  # the arithmetic behind the figure, or why there is none
     clock_hz: Positive | None = None  # at which the figure is stated
+    # What no result can exceed at that clock, where that is not the figure: block-scaled FP8, or
+    # the larger one where the table and a probe contradict each other.
+    limit_flop_per_second: Positive | None = None
+    contradiction: Text | None = None  # between the table and a probe; the figure is the probe's
 
 
 @dataclass(frozen=True)
@@ -231,6 +287,7 @@ class Readings:
     remapping_pending: bool | None = None  # until a reset
     remapping_failed: bool | None = None
     xids: tuple[Whole, ...] = ()  # errors that the driver told since the run began
+    other_processes: Whole | None = None  # that compute on the GPU
 
 
 @dataclass(frozen=True)
@@ -270,6 +327,17 @@ class Clocks:
     temperature_c: Range | None = None
     throttled_share: Fraction | None = None  # of the readings that say
     reasons: dict[Text, Fraction] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Energy:
+    """Of the row's launches alone, in steady state and without a pause."""
+
+    watts: Positive | None  # mean; null where it was not measured
+    seconds: Nonnegative  # of that stretch
+    readings: Whole  # in it, that differ from the one before
+    source: Literal["energy counter", "power readings"] | None
+    why_not: Text | None  # it was not measured
 
 
 @dataclass(frozen=True)
@@ -352,6 +420,7 @@ class EndToEnd:
 
 
 UNCERTAIN = "median-uncertain"
+BUSY_HOST = "busy-host"
 
 
 @dataclass(frozen=True)
@@ -461,8 +530,10 @@ class Row:
     library: Text | None = None
     verification: Verification | None
     clocks: Clocks | None = None
+    energy: Energy | None = None
     versus: Versus | None = None
     audit: Audit | None = None
+    host: Host | None = None
     end_to_end: EndToEnd | None = None
     conformance: Text | None = None  # how it was measured, in one line
     departures: tuple[Departure, ...] = ()
@@ -534,13 +605,23 @@ class Row:
 
     @property
     def power_w(self) -> float | None:
-        """Median."""
-        return self.clocks and self.clocks.power_w and self.clocks.power_w.median
+        """Mean in steady state; of earlier records the median, where that is of half a second."""
+        if self.energy is not None:
+            return self.energy.watts
+        clocks = self.clocks
+        if not clocks or not clocks.power_w or clocks.readings < _READINGS_OF_HALF_A_SECOND:
+            return None
+        return clocks.power_w.median
 
     @property
     def throttled_share(self) -> float | None:
         """Of the readings."""
         return self.clocks and self.clocks.throttled_share
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether others took so much of the host's CPUs that the time is doubtful."""
+        return any(each.code == BUSY_HOST for each in self.departures)
 
     @property
     def held_by(self) -> tuple[str, ...]:
@@ -599,14 +680,25 @@ class Run:
     command: tuple[Annotated[str, Meta(max_length=1000)], ...]
     conformance: Text | None = None  # how all of it was measured, in one line
     node: Text | None = None  # the host, as --gemm_node names it
+    environment: Environment | None = None
+    host: Host | None = None
     health: Health | None = None
     time: RunTime | None = None
     device: Device
+    libraries: tuple[Library, ...] = ()  # that kernels called; earlier records lack them
     precisions: tuple[Precision, ...]
     ceilings: tuple[Ceiling, ...]
     measured_ceilings: tuple[MeasuredCeiling, ...] = ()
     kernels: tuple[Kernel, ...]  # those with a row, by rung
     method: Method
+
+    @property
+    def releases(self) -> dict[str, str]:
+        """Of the libraries, by name; not of another one that a user's kernel brought along."""
+        found: dict[str, str] = {}
+        for each in self.libraries:
+            found.setdefault(each.name, each.release)
+        return found
 
 
 @dataclass(frozen=True)
@@ -654,6 +746,12 @@ class Record(Run):
             f"{self.path}: context.date is {self.date!r}, not a date with an offset: run "
             "gemm_bench again"
         )
+
+    @property
+    def commit_name(self) -> str:
+        """The commit with 12 digits, and whether the sources differed from it."""
+        clean = self.commit.removesuffix("-dirty")
+        return clean[:12] + self.commit[len(clean) :]
 
     @property
     def precision_names(self) -> list[str]:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FLEET = ROOT / "tools" / "fleet"
 GPUS, NODES = 4, 3
 
-# nvidia-smi, peaks_bench and gemm_bench, by the name that it is called by. FAKE_FAULTS is a list of
+# nvidia-smi and gemm_bench, by the name that it is called by. FAKE_FAULTS is a list of
 # NODE:INDEX=FAULT.
 FAKE = """\
 #!/bin/sh
@@ -37,8 +37,9 @@ if name == "nvidia-smi":
         print(f"00000000:{{16 * (i + 1):02X}}:00.0, GPU-0000000{{i}}")
     sys.exit()
 devices = os.environ["CUDA_VISIBLE_DEVICES"]
+name = "peaks" if "--gemm_peaks_only" in sys.argv else name
 print(name, devices, arguments.get("--benchmark_filter"), f"{{time.time():.2f}}", flush=True)
-if name == "peaks_bench":
+if name == "peaks":
     sys.exit()
 node, i = arguments["--gemm_node"], int(devices[-1])
 faults = dict(each.split("=") for each in os.environ.get("FAKE_FAULTS", "").split())
@@ -76,7 +77,7 @@ def programs(tmp_path: Path) -> Path:
     pytest.importorskip("numpy")
     folder = tmp_path / "programs"
     folder.mkdir()
-    for name in ("nvidia-smi", "peaks_bench", "gemm_bench"):
+    for name in ("nvidia-smi", "gemm_bench"):
         (folder / name).write_text(FAKE.format(python=sys.executable, root=ROOT, gpus=GPUS))
         (folder / name).chmod(0o755)
     return folder

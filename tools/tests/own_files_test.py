@@ -42,3 +42,13 @@ def test_without_git_all_files_are_taken(tree: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_star_ends_at_a_slash(tree: Path) -> None:
     assert names(tree, "*.json", "results/*.json") == []
+
+
+def test_the_repository_of_the_environment_does_not_matter(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path / "other")], check=True)
+    subprocess.run(["git", "-C", str(tree), "init", "-q"], check=True)
+    subprocess.run(["git", "-C", str(tree), "add", "kernel.cu"], check=True)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    assert names(tree, "*.cu") == ["kernel.cu"]

@@ -204,3 +204,31 @@ def test_a_toolkit_without_a_disassembler_gets_one_for_tests(
     assert ("nvidia-cuda-nvdisasm" in done.stderr) == (toolkit == "nvcc"), done.stderr
     for name in ("cuobjdump", "nvdisasm"):
         assert (machine.root / ".venv" / "bin" / name).exists() == (toolkit == "nvcc")
+
+
+def programs(machine: Machine, nvcc: str) -> None:
+    """What building needs, and an nvcc that says so."""
+    does = dict.fromkeys([machine.bin / name for name in ("c++", "ninja", "git")], "true")
+    does[machine.bin / "cmake"] = "echo cmake version 3.31.10"
+    does[machine.bin / "nvcc"] = nvcc
+    for program, script in does.items():
+        program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        program.chmod(0o755)
+    machine.add_wheels("matplotlib", "msgspec", "numpy")
+
+
+@pytest.mark.parametrize("named", ["/nonexistent/nvcc", "nvcc"])
+def test_a_named_compiler_that_cannot_be_used_stops(machine: Machine, named: str) -> None:
+    programs(machine, "echo release 12.0")
+    done = machine.setup("bench", CUDACXX=named)
+    assert done.returncode == 1
+    assert f"CUDACXX={named}: " in done.stderr.splitlines()[-1]
+    assert done.stdout == ""
+
+
+@pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="this machine has a driver")
+def test_without_a_driver_it_says_so_before_anything_else(machine: Machine) -> None:
+    programs(machine, "echo release 13.0")
+    done = machine.setup("bench")
+    assert "PRESET=cpu-only" in done.stdout, done.stderr
+    assert "no NVIDIA driver" in done.stderr.splitlines()[0]

@@ -19,13 +19,17 @@ suspect.
 
 --across-devices: speed of NEW over BASE by precision, per clock and per watt; no verdict.
 
+A library of another release (cuBLAS 13.0 and 13.1) is named in the first line. Its own cases are no
+code of yours and are not compared, unless --across-libraries asks for it.
+
 --json: `cases` (worst first) have name, verdict, base_seconds, new_seconds, ratio (NEW over BASE),
 time and cycles (ratio, low and high of the interval; only of the processes that are compared, if
 equal ones ran at several speeds), detectable (a fraction), sd_within and sd_between (of the log
 ratio), noise (its source), suspect, needs, and kernel, parameters, precision, layout, m, n, k,
 throttled_share of the row. The other keys are ending (the exit code), regression, counts,
 detectable, excluded, threshold, confidence, calibration, base, new, failed and otherwise_failed
-(wrong results), no_longer_timed, newly_timed, only_base, only_new, remarks. Unknown values are
+(wrong results), no_longer_timed, newly_timed, only_base, only_new, libraries (of other releases),
+other_library (their cases, not compared), remarks. Unknown values are
 null.
 
 examples:
@@ -57,6 +61,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, record_paths
+from gemm_report.comparison.conditions import library_changes
 from gemm_report.comparison.devices import HEAD, ratios
 from gemm_report.comparison.noise.calibration import (
     Calibration,
@@ -98,6 +103,7 @@ def add_comparison(command: argparse.ArgumentParser) -> None:
         ("--strict", "exit with 2 for ambiguous cases"),
         ("--allow-missing", "accept cases that no longer have a time"),
         ("--across-devices", "compare two devices, without a verdict"),
+        ("--across-libraries", "compare the cases of a library whose release changed, too"),
         ("--all", "list the cases that are the same, too"),
     ):
         option(name, action="store_true", help=said)
@@ -144,7 +150,8 @@ def judged(options: argparse.Namespace, base: list[Run], new: list[Run], refusal
             return _across(options, base, new, refusals)
         complain(other)
         return OTHER_DEVICE
-    comparison = compare(base, new, _calibration(options.noise, base, new), options.threshold)
+    noise = _calibration(options.noise, base, new)
+    comparison = compare(base, new, noise, options.threshold, options.across_libraries)
     code = _ending(comparison, options, refusals)
     if "-" not in (options.markdown, options.json, options.html):
         width = shutil.get_terminal_size((80, 24)).columns
@@ -186,6 +193,9 @@ def _across(
     if not found:
         raise RecordError(f"{new[0].path}: has no case of {base[0].path}: give runs of the same")
     said = f"{new[0].device} over {base[0].device}: geometric means, no verdict on code"
+    records = ([run.record for run in side if run.record] for side in (base, new))
+    changed = [f"{name}: {told}" for name, told in library_changes(*records).items()]
+    said = "; ".join((*changed, said))
     cells = [each.cells() for each in found]
     with refusals:
         if options.html:

@@ -93,10 +93,11 @@ def _resolved(reference: str, folder: Path) -> str | None:
     if reference.startswith("-"):
         return None
     command = ["git", "-C", str(folder), "rev-parse", "--verify", "--quiet"]
+    command.append(f"{reference}^{{commit}}")
+    # GIT_DIR, which a hook sets, may name another repository.
+    environment = {name: it for name, it in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(
-            [*command, f"{reference}^{{commit}}"], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     except (OSError, ValueError):
         return None
     return done.stdout.strip() or None if done.returncode == 0 else None

@@ -1,25 +1,58 @@
 """Under which conditions records were made, as far as these decide what may be compared."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 from gemm_report.record import Record
 
+
+def _libraries(record: Record) -> str | None:
+    return ", ".join(f"{each.name} {each.release}" for each in record.libraries) or None
+
+
+def _environment(record: Record) -> str | None:
+    return record.environment and (record.environment.variables or "none")
+
+
+def _injected(record: Record) -> str | None:
+    return record.environment and (", ".join(record.environment.injected) or "none")
+
+
+def _host(record: Record) -> str | None:
+    if record.host is None:
+        return None
+    return "busy" if any(row.disturbed for row in record.rows) else "quiet"
+
+
+def _processes(record: Record) -> int | None:
+    return record.health and record.health.before.other_processes
+
+
 # Equal runs are equal in all of these.
 CONDITIONS: Mapping[str, Callable[[Any], object]] = {
-    "commit": attrgetter("commit"),
-    "build type": attrgetter("build.type"),
+    "libraries": _libraries,
     "device": attrgetter("device.name"),
     "GPU": attrgetter("device.uuid_hash"),
     "driver": attrgetter("device.driver"),
     "runtime": attrgetter("device.runtime"),
     "power limit": attrgetter("device.power_limit_w"),
+    "environment": _environment,
+    "injected code": _injected,
+    "host": _host,
+    "other processes on the GPU": _processes,
+    "commit": attrgetter("commit"),
+    "build type": attrgetter("build.type"),
     "command": lambda record: " ".join(options_of(record)),
     **{name: attrgetter(f"method.{name}") for name in ("fill", "test", "state", "cache", "target")},
 }
 # A comparison is there to see what these change; and GPUs of one name are compared.
 _OF_THE_PROGRAM = ("commit", "GPU")
+MACHINE = ("device", "GPU", "driver", "runtime", "power limit")
+# Nobody chose these: equal runs may differ in them.
+OF_THE_MOMENT = ("host", "other processes on the GPU")
+# Earlier records do not have them: where one side is not known there is nothing to tell.
+_NEW = ("environment", "injected code", *OF_THE_MOMENT)
 
 
 def options_of(record: Record) -> list[str]:
@@ -34,6 +67,32 @@ def alikeness(record: Record, other: Record) -> int:
     )
 
 
+def compatible(record: Record, other: Record, but_for: Sequence[str]) -> bool:
+    """Whether two runs agree in all other conditions, and in what earlier records do not have."""
+    if library_changes([record], [other]):
+        return False
+    for what, of in CONDITIONS.items():
+        values = of(record), of(other)
+        unknown = what in _NEW and None in values
+        if what not in (*but_for, "libraries") and values[0] != values[1] and not unknown:
+            return False
+    return True
+
+
+def library_changes(base: Sequence[Record], new: Sequence[Record]) -> dict[str, str]:
+    """Libraries of which the two sides had other releases: by name, what was and is."""
+    sides: list[dict[str, list[str]]] = [{}, {}]
+    for releases, side in zip(sides, (base, new), strict=True):
+        for name, release in (each for record in side for each in record.releases.items()):
+            if release not in releases.setdefault(name, []):
+                releases[name].append(release)
+    return {
+        name: f"{' and '.join(was)} in BASE, {' and '.join(sides[1][name])} in NEW"
+        for name, was in sides[0].items()
+        if name in sides[1] and (was != sides[1][name] or len(was) > 1)
+    }
+
+
 def unlike(base: Sequence[Record], new: Sequence[Record]) -> list[tuple[str, list[str], list[str]]]:
     """In which conditions two sides, or the processes of one side, differ; each one's values."""
     found = []
@@ -42,15 +101,21 @@ def unlike(base: Sequence[Record], new: Sequence[Record]) -> list[tuple[str, lis
             list(dict.fromkeys("not known" if of(r) is None else str(of(r)) for r in side))
             for side in (base, new)
         )
+        if what in _NEW and "not known" in (*first, *second):
+            continue
         if first != second or len(first) > 1:
             found.append((what, first, second))
     return found
 
 
-def differences(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
-    """The same, a line for each, and which records are incomplete."""
+def differences(base: Sequence[Record], new: Sequence[Record], of: Collection[str]) -> list[str]:
+    """The same of these conditions, a line for each."""
     found = []
     for what, *sides in unlike(base, new):
+        # Other releases are told by library_changes, and what only one side has loaded is none.
+        known = what != "libraries" or any("not known" in side for side in sides)
+        if what not in of or not known:
+            continue
         if [len(values) for values in sides] == [1, 1]:
             # A calibration is of one GPU.
             rest = ": GPU-to-GPU variation is not part of the noise estimate"
@@ -63,6 +128,12 @@ def differences(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
                 for name, values in named
                 if len(values) > 1
             ]
+    return found
+
+
+def incomplete(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
+    """How many records of a side are."""
+    found = []
     for name, side in (("BASE", base), ("NEW", new)):
         if interrupted := sum(not record.complete for record in side):
             records = f"{len(side)} record{'' if len(side) == 1 else 's'}"

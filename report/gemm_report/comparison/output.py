@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, geometric_mean, median, pstdev
 from typing import Any
 
-from gemm_report.comparison.conditions import CONDITIONS, differences
+from gemm_report.comparison.conditions import CONDITIONS, MACHINE, differences, incomplete
 from gemm_report.comparison.noise.between import GUESSED
 from gemm_report.comparison.noise.levels import WIDEST
 from gemm_report.comparison.run import Run
@@ -24,6 +24,7 @@ from gemm_report.comparison.verdict import (
     processes_for,
 )
 from gemm_report.grouping import grouped
+from gemm_report.record import Record
 from gemm_report.terminal import Tone, printable, toned
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import change, quantity
@@ -60,6 +61,21 @@ def summary_line(comparison: Comparison) -> str:
     return f"{verdict}: of {cases} cases {', '.join(filter(None, counts))}"
 
 
+def library_lines(comparison: Comparison) -> list[str]:
+    """What comes before everything else: libraries of other releases, a line for each."""
+    return [f"{name}: {told}" for name, told in comparison.changed_libraries.items()]
+
+
+def machine_lines(comparison: Comparison) -> list[str]:
+    """What comes right behind the verdict: another GPU, driver or power limit."""
+    return differences(*_records(comparison), MACHINE)
+
+
+def _records(comparison: Comparison) -> list[list[Record]]:
+    sides = comparison.base, comparison.new
+    return [[run.record for run in side if run.record] for side in sides]
+
+
 def power_line(comparison: Comparison) -> str:
     """What the comparison could have seen, and what it excludes."""
     cases = comparison.cases
@@ -93,15 +109,22 @@ def means(comparison: Comparison) -> list[tuple[str, int, float]]:
     return [(name, len(its), geometric_mean(case.ratio for case in its)) for name, its in ordered]
 
 
+def _other_library(comparison: Comparison) -> list[str]:
+    names = comparison.other_library
+    told = f"not compared, since the library is another (--across-libraries): {len(names)} cases"
+    return [told] if names else []
+
+
 def remarks(comparison: Comparison) -> list[str]:
     """What a reader has to know besides the cases, a line for each."""
-    base, new = comparison.base, comparison.new
     return [
         *([comparison.common_shift] if comparison.common_shift else []),
         *_few(comparison),
         *_noise(comparison),
         *_spreads(comparison),
-        *differences(*([run.record for run in side if run.record] for side in (base, new))),
+        *_other_library(comparison),
+        *differences(*_records(comparison), set(CONDITIONS).difference(MACHINE)),
+        *incomplete(*_records(comparison)),
         *_named("wrong in NEW, and not timed in BASE", comparison.otherwise_failed),
         *_named("no longer timed", comparison.no_longer_timed),
         *_named("timed now, and not before", comparison.newly_timed),
@@ -116,12 +139,18 @@ def console(comparison: Comparison, every: bool = False, width: int = 80) -> str
     if not every:  # those that may be nothing end the list
         sure = [case for case in shown if case.verdict is not Verdict.AMBIGUOUS]
         shown = sure + [case for case in shown if case not in sure][:_MOST_NAMED]
+    top = [line for told in library_lines(comparison) for line in _wrapped(told, width)]
     first, *lines = _wrapped(summary_line(comparison), width)
     verdict, colon, counts = first.partition(":")
     doubt = Tone.WARN if verdict.endswith("seen") else Tone.GOOD
     tone = Tone.BAD if comparison.regressed else doubt
-    lines = [f"{toned(verdict, tone)}{colon}{counts}", *lines]
-    lines += _wrapped(power_line(comparison), width)
+    lines = [
+        *(toned(line, Tone.WARN) for line in top),
+        f"{toned(verdict, tone)}{colon}{counts}",
+        *lines,
+    ]
+    for line in (*machine_lines(comparison), power_line(comparison)):
+        lines += _wrapped(line, width)
     told = [f"{name} {change(mean)} ({count} cases)" for name, count, mean in means(comparison)]
     sides = (f"BASE  {_side(comparison.base)}", f"NEW   {_side(comparison.new)}")
     for line in (*sides, f"Geometric mean of the times: {', '.join(told)}" if told else ""):
@@ -165,8 +194,13 @@ def _fitted(text: str, width: int) -> str:
 def markdown(comparison: Comparison) -> str:
     """A comment that GitHub takes, whatever the number of cases and whatever they are called."""
     parts = [
-        f"### {_markup(summary_line(comparison))}",
-        _markup(power_line(comparison)),
+        "\n".join(
+            [
+                f"### {_markup(summary_line(comparison))}",
+                *(f"**{_markup(line)}**  " for line in library_lines(comparison)),
+            ]
+        ),
+        *(_markup(line) for line in (*machine_lines(comparison), power_line(comparison))),
         f"BASE {_markup(_side(comparison.base))}  \nNEW {_markup(_side(comparison.new))}",
     ]
     if comparison.failed:
@@ -212,7 +246,9 @@ def as_json(comparison: Comparison, ending: int = 0) -> str:
         "cases": [_case(case) for case in comparison.cases],
         **untimed,
         **{key: getattr(comparison, key) for key in ("newly_timed", "only_base", "only_new")},
-        "remarks": remarks(comparison),
+        "libraries": comparison.changed_libraries,
+        "other_library": list(comparison.other_library),
+        "remarks": [*library_lines(comparison), *machine_lines(comparison), *remarks(comparison)],
     }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 

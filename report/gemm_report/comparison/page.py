@@ -4,7 +4,14 @@ import math
 from collections.abc import Sequence
 
 from gemm_report.comparison.conditions import unlike
-from gemm_report.comparison.output import means, power_line, remarks, summary_line
+from gemm_report.comparison.output import (
+    library_lines,
+    machine_lines,
+    means,
+    power_line,
+    remarks,
+    summary_line,
+)
 from gemm_report.comparison.run import Run
 from gemm_report.comparison.verdict import Case, Comparison, Verdict
 from gemm_report.site.markup import Html, joined, tag
@@ -38,7 +45,9 @@ def page(comparison: Comparison) -> str:
             "header",
             tag("p", f"{_side(comparison.base)} → {_side(comparison.new)}", class_="quiet"),
             tag("h1", "GEMM benchmark: comparison"),
+            *(tag("p", line, class_="answer") for line in library_lines(comparison)),
             tag("p", f"{said[0].upper()}{said[1:]}.", class_="answer"),
+            *(tag("p", line, class_="quiet") for line in machine_lines(comparison)),
             tag("p", f"{power[0].upper()}{power[1:]}.", class_="quiet"),
             tag("nav", *chips, class_="chips", aria_label="Cases by verdict"),
         ),

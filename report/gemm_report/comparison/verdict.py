@@ -45,13 +45,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
+from gemm_report.comparison.conditions import library_changes
 from gemm_report.comparison.noise.between import GUESSED, Groups, Model, groups_of
 from gemm_report.comparison.noise.calibration import Calibration
 from gemm_report.comparison.noise.levels import WIDEST, levels
 from gemm_report.comparison.noise.moderation import Variance
 from gemm_report.comparison.noise.table import table_of
 from gemm_report.comparison.noise.within import LogMedian
-from gemm_report.comparison.run import Run
+from gemm_report.comparison.run import Run, Timed
 from gemm_report.document import RecordError
 from gemm_report.record import Row
 from gemm_report.writing.quantity import change, megahertz
@@ -192,6 +193,8 @@ class Comparison:
     only_base: Sequence[str]
     only_new: Sequence[str]
     common_shift: str | None
+    changed_libraries: Mapping[str, str]  # by name, what was and is
+    other_library: Sequence[str]  # cases of these, which are not compared
 
     def count(self, verdict: Verdict) -> int:
         """How many cases have it."""
@@ -238,8 +241,12 @@ def compare(
     new: Sequence[Run],
     calibration: Calibration | None = None,
     threshold: float = THRESHOLD,
+    across_libraries: bool = False,
 ) -> Comparison:
-    """Processes of equal code on either side, one or more; RecordError where nothing matches."""
+    """Processes of equal code on either side, one or more; RecordError where nothing matches.
+
+    A library of another release is no change of code: its cases are compared only if asked for.
+    """
     sides = base, new
     # With a time in any process, in their order; and wrong in any process, and how.
     was, now = ({name: None for run in side for name in run.timed} for side in sides)
@@ -249,6 +256,15 @@ def compare(
     right = {name: None for name in was if name not in wrong_before}
     names = [name for name in right if name in now and name not in wrong]
     failed = {name: why for name, why in wrong.items() if name in right}
+    changed = library_changes(*([run.record for run in side if run.record] for side in sides))
+    others = [] if across_libraries else [name for name in names if _library(name, new, changed)]
+    names = [name for name in names if name not in others]
+    if others and not names and not failed:
+        raise RecordError(
+            f"{new[0].path}: has only cases of a library that changed "
+            f"({'; '.join(f'{name} {told}' for name, told in changed.items())}): "
+            "give --across-libraries to compare its releases"
+        )
     if not names and not failed:
         raise RecordError(
             f"{new[0].path}: has no timed case that {base[0].path} has too: "
@@ -261,7 +277,10 @@ def compare(
     scales = [_Scale(sides, groups, calibration, table, at_clock) for at_clock in (False, True)]
     mixed = sum(scales[0].pair(name).levels > 1 for name in names)
     rate = ERROR_RATE / max(len(names), 1)
-    cases = [_case(name, sides, *scales, mixed, rate, threshold) for name in names]
+    cases = [
+        _case(name, sides, *scales, mixed, rate, threshold, _library(name, new, changed))
+        for name in names
+    ]
     order = list(Verdict)
     cases.sort(key=lambda case: (order.index(case.verdict), -abs(math.log(case.time.ratio))))
     seen, seen_now = (
@@ -283,7 +302,17 @@ def compare(
         only_base=[name for name in seen if name not in seen_now],
         only_new=[name for name in seen_now if name not in seen],
         common_shift=_common_shift(cases, threshold),
+        changed_libraries=changed,
+        other_library=others,
     )
+
+
+def _library(name: str, side: Sequence[Run], changed: Mapping[str, str]) -> str | None:
+    """How the library changed that this case is of; None where it is of none, or of the same."""
+    row = next((run.timed[name].row for run in side if name in run.timed), None)
+    if row is None or not row.is_library:
+        return None
+    return next((told for of, told in changed.items() if of.lower() == row.kernel.lower()), None)
 
 
 class _Pair(NamedTuple):
@@ -359,6 +388,7 @@ def _case(
     mixed: int,
     error_rate: float,
     threshold: float,
+    library: str | None,
 ) -> Case:
     sides = [[run.timed[name] for run in side if name in run.timed] for side in runs]
     pair, relevant = seconds.pair(name), math.log1p(threshold)
@@ -374,6 +404,11 @@ def _case(
     suspects, changed, unlucky = _suspects(pair.d, at_clock, rows, relevant)
     if pair.levels > 1:
         suspects.insert(0, "equal processes ran at several speeds, and the closest are compared")
+    if library:
+        suspects.insert(0, f"another release of the library: {library}")
+    busy = _busy(sides[1] if pair.d > 0 else sides[0], sides[0] if pair.d > 0 else sides[1])
+    if busy and abs(pair.d) > relevant:
+        suspects.insert(0, f"a busy host: others had {100 * busy:.0f} % of its CPUs")
 
     guessed = few and source in GUESSED
     # How many cases of equal code have sides that only levels part.
@@ -387,9 +422,13 @@ def _case(
     may_be_levels = doubtful and abs(pair.d) < WIDEST
     if pair.levels > 1 if verdict is Verdict.SAME else may_be_levels:
         verdict = Verdict.AMBIGUOUS
+    if busy and verdict is not Verdict.SAME:  # there is no limit to what that may do
+        verdict = Verdict.AMBIGUOUS
     needs = None
     if verdict is Verdict.AMBIGUOUS:
-        if few and (doubtful or guessed):
+        if busy:
+            needs = "a quiet host"
+        elif few and (doubtful or guessed):
             needs = f"{ENOUGH_PROCESSES} runs per side, or a calibration (tools/calibrate)"
         elif capped:
             needs = "a fixed clock: the same code took as many cycles on a throttled GPU"
@@ -414,6 +453,24 @@ def _case(
         reach=max(reach, WIDEST) if guessed else reach,
         levels=pair.levels,
     )
+
+
+def _busy(slower: Sequence[Timed], other: Sequence[Timed]) -> float | None:
+    """Which share of the CPUs others had where that may be why a side is slower; else None.
+
+    Where each side has processes enough, load that came to both is in the noise between them.
+    """
+    shares, others = (
+        [row.host.others_share for row in (case.row for case in side) if row and row.host]
+        for side in (slower, other)
+    )
+    disturbed = [case.row is not None and case.row.disturbed for case in slower]
+    enough = min(len(slower), len(other)) >= ENOUGH_PROCESSES
+    if not any(disturbed) or not shares:
+        return None
+    if enough and not (all(disturbed) and min(shares) > max(others, default=0)):
+        return None
+    return max(shares)
 
 
 def processes_for(mixed: int) -> int:

@@ -140,8 +140,9 @@ def run_line(record: Record) -> str:
     facts = [
         device.driver and f"driver {device.driver}",
         device.runtime and f"CUDA runtime {device.runtime}",
+        *(f"{each.name} {each.version}" for each in record.libraries),
         device.power_limit_w and f"power limit {device.power_limit_w:.0f} W",
-        f"commit {record.commit[:12]}",
+        f"commit {record.commit_name}",
         None if record.build.type == "Release" else f"build type {record.build.type}",
         record.date[:16].replace("T", " "),
     ]

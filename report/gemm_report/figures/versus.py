@@ -28,7 +28,7 @@ def pairs(record: Record, other: Record) -> list[tuple[Row, Row]]:
 def run_name(record: Record) -> str:
     """Short, for a legend: 937303dac991, 2026-11-21 10:44."""
     state = f", {record.method.state}" if record.method.state else ""
-    return f"{record.commit[:12]}, {record.date[:16].replace('T', ' ')}{state}"
+    return f"{record.commit_name}, {record.date[:16].replace('T', ' ')}{state}"
 
 
 def versus_notes(record: Record, other: Record) -> list[str]:
@@ -42,6 +42,7 @@ def versus_notes(record: Record, other: Record) -> list[str]:
         "power limit": (old.power_limit_w, new.power_limit_w),
         "state": (other.method.state, record.method.state),
         "fill": (other.method.fill, record.method.fill),
+        **{name: (was, record.releases.get(name)) for name, was in other.releases.items()},
     }
     differing = [name for name, (a, b) in facts.items() if None not in (a, b) and a != b]
     if differing:

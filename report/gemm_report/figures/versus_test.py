@@ -4,7 +4,7 @@ import pytest
 
 from gemm_report.document import RecordError
 from gemm_report.figures.versus import check_device, pairs, versus_notes
-from gemm_report.record import Record
+from gemm_report.record import Library, Record
 
 
 def without(record: Record, *kernels: str, size: int | None = None) -> Record:
@@ -36,6 +36,11 @@ def test_conditions_that_differ_are_named(gpu: Record) -> None:
     old = dataclasses.replace(gpu, device=device, method=method)
     assert "The two runs differ in: GPU, driver, state." in versus_notes(gpu, old)
     assert not [note for note in versus_notes(gpu, gpu) if "differ" in note]
+    records = [
+        dataclasses.replace(gpu, libraries=(Library("cuBLAS", version),))
+        for version in ("13", "14")
+    ]
+    assert "The two runs differ in: cuBLAS." in versus_notes(*records)
 
 
 def test_records_of_two_kinds_of_device_are_refused(gpu: Record, cpu: Record) -> None:

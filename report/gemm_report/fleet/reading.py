@@ -33,11 +33,13 @@ class Group(NamedTuple):
     device: str
     driver: str | None
     power_limit_w: float | None
+    libraries: str | None = None
 
     def __str__(self) -> str:
         """For a heading."""
         power = "power limit unknown" if not self.power_limit_w else f"{self.power_limit_w:.0f} W"
-        return f"{self.device}, driver {self.driver or 'unknown'}, {power}"
+        libraries = f", {self.libraries}" if self.libraries else ""
+        return f"{self.device}, driver {self.driver or 'unknown'}, {power}{libraries}"
 
 
 class Finding(NamedTuple):
@@ -122,6 +124,7 @@ def read_fleet(folder: Path, refusals: Refusals, nodes: Collection[str], count: 
 def gpu_of(record: Record) -> Gpu:
     """What one record says; RecordError where it is not of a GPU."""
     device = record.device
+    its = (f"{k} {v}" for k, v in record.releases.items() if k.startswith("cuBLAS"))
     if device.kind != "gpu":
         raise RecordError(f"{record.path}: is of a CPU: give records of GPUs")
     cases = grouped(record.rows_with("timed"), lambda row: str(row.identity))
@@ -137,7 +140,7 @@ def gpu_of(record: Record) -> Gpu:
         uuid=device.uuid_hash,
         path=record.path,
         utc=record.utc,
-        group=Group(device.name, device.driver, device.power_limit_w),
+        group=Group(device.name, device.driver, device.power_limit_w, ", ".join(its) or None),
         rates=rates,
         skipped={str(row.identity): row.skipped or "" for row in record.rows_with("skipped")},
         findings=tuple(_faults(record)),

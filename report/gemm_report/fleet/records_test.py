@@ -106,6 +106,12 @@ def test_a_record_says_what_was_written_of_its_gpu(tmp_path: Path) -> None:
     write_fleet(tmp_path, [gpu])
     read = gpu_of(read_record(tmp_path / f"{gpu.node}-{gpu.bus}.json"))
     assert (read.node, read.bus, read.uuid, read.group) == (gpu.node, gpu.bus, gpu.uuid, gpu.group)
+    document = document_of(gpu)
+    document["context"]["gemm"]["libraries"] = [{"name": "cuBLAS", "version": "13.1.0"}]
+    (tmp_path / "other.json").write_text(json.dumps(document), encoding="utf-8")
+    other = gpu_of(read_record(tmp_path / "other.json")).group
+    assert other != gpu.group, "GPUs with another release are not judged by each other"
+    assert "cuBLAS 13.1.0" in str(other)
     for name, rate in gpu.rates.items():
         assert abs(read.rates[name].value / rate.value - 1) < 1e-9, name
         assert read.rates[name].reasons == rate.reasons or name not in PRODUCTS

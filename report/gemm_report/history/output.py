@@ -65,7 +65,8 @@ def as_json(history: History, trends: Sequence[Trend], gone: Sequence[Gone]) -> 
     """All that was found; SI units, `ratio` is new over old seconds."""
     records = [
         {"path": str(entry.path), "date": entry.date, "device": entry.device}
-        | {"complete": entry.complete, **dict(zip(SETTINGS, entry.setting, strict=True))}
+        | {"complete": entry.complete, "libraries": dict(entry.libraries)}
+        | dict(zip(SETTINGS, entry.setting, strict=True))
         for entry in history.entries
     ]
     series = []

@@ -59,6 +59,7 @@ class Entry:
     setting: tuple[str | None, ...]
     gpu: str | None
     state: tuple[str | None, ...]
+    libraries: tuple[tuple[str, str], ...] = ()  # names, which their kernels have too, and releases
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,7 @@ def read(path: Path) -> tuple[Entry, list[Timing]]:
         setting=_setting(record),
         gpu=record.device.uuid_hash,
         state=tuple(getattr(record.method, name) for name in STATE),
+        libraries=tuple(record.releases.items()),
     )
     told = (row for row in record.rows if row.status != "untimed")
     return entry, [_timing(rows) for rows in grouped(told, lambda row: row.identity).values()]

@@ -15,8 +15,9 @@ _STRAYS = 4.0
 _RECENT = 100
 
 # The likeliest first. Where the step is not there in cycles of the clock, code explains nothing.
-_IN_CYCLES = ("fingerprint", *SETTINGS)
-_OF_CLOCK = ("power limit", "clock", "driver", "toolkit", "build", "fingerprint", "commit")
+_IN_CYCLES = ("library", "fingerprint", *SETTINGS)
+_OF_CLOCK = ("power limit", "clock", "driver", "library", "toolkit", "build", "fingerprint")
+_OF_CLOCK += ("commit",)
 # On both sides of a change a value has to hold for so many points, or as long as the level does.
 _HELD = 8
 # For the clock: more points of a level know its clock no better.
@@ -73,9 +74,10 @@ def _suspects(
     found = {} if of_clock is None else {"clock": of_clock}
     for place in (each for each in change.places if level[0] < each < level[1]):
         start, end = max(level[0], place - _HELD), min(level[1], place + _HELD)
-        settings = [entries[i].setting for i in series.record[start:end].tolist()]
-        columns = series.fingerprint[start:end], *zip(*settings, strict=True)
-        for name, column in zip(("fingerprint", *SETTINGS), columns, strict=True):
+        here = [entries[i] for i in series.record[start:end].tolist()]
+        columns = series.fingerprint[start:end], *zip(*(e.setting for e in here), strict=True)
+        library = [dict(entry.libraries).get(series.case.kernel) for entry in here]
+        for name, column in zip(_IN_CYCLES, (library, *columns), strict=True):
             if name not in found and (suspect := _changed(name, column, place - start)):
                 found[name] = suspect
     order = _IN_CYCLES if of_clock is None else _OF_CLOCK

@@ -97,7 +97,7 @@ def _head(record: Record) -> Html:
     facts = [
         utc(record.date),
         record.device.driver and f"driver {record.device.driver}",
-        f"commit {record.commit[:12]}",
+        f"commit {record.commit_name}",
     ]
     badge = tag("span", "incomplete", class_="badge bad")
     why = " The run was interrupted or is still going on: rows are missing."
@@ -156,7 +156,11 @@ def _conditions(record: Record) -> Html:
         ("Complete", "yes" if record.complete else "no"),
         ("Driver", device.driver),
         ("CUDA runtime", device.runtime),
+        ("Libraries", ", ".join(map(str, record.libraries))),
+        ("Environment", _surroundings(record)),
         ("Build", ", ".join(filter(None, (build.type, build.compiler, build.cuda_compiler)))),
+        ("Compiler flags", build.flags),
+        ("nvcc flags", build.cuda_flags),
         ("Compute capability", device.compute_capability),
         ("Clock", device.clock_hz and megahertz(device.clock_hz)),
         ("Power limit", device.power_limit_w and f"{device.power_limit_w:.0f} W"),
@@ -177,6 +181,21 @@ def _conditions(record: Record) -> Html:
         tag("p", "The details of each row have the command that repeats it.", class_="quiet"),
     ]
     return joined(parts)
+
+
+def _surroundings(record: Record) -> str | None:
+    """What was unusual around the run: variables, injected code, load, other processes."""
+    environment, host, health = record.environment, record.host, record.health
+    parts = []
+    if environment:
+        removed = ", ".join(f"{name}={value}" for name, value in environment.removed.items())
+        parts += [environment.variables, removed and f"removed: {removed}"]
+        parts += [environment.injected and f"injected: {', '.join(environment.injected)}"]
+    if host and any(row.disturbed for row in record.rows):
+        parts.append(f"busy host: others had {percent(host.others_share)} of its CPUs")
+    if others := health and (health.before.other_processes or health.after.other_processes):
+        parts.append(f"other processes on the GPU: {others}")
+    return "; ".join(filter(None, parts)) or None
 
 
 def _layouts(record: Record) -> Html:
@@ -209,11 +228,30 @@ def _peaks(record: Record) -> Html:
     lines = [
         *(_peak(c, c.clock_hz, None, c.source) for c in record.ceilings),
         *(
+            _peak(_limit(c), c.clock_hz, None, c.source)
+            for c in record.ceilings
+            if c.limit_flop_per_second
+        ),
+        *(
             _peak(c.roof, c.sm_hz, c.power_w, ", ".join(filter(None, (c.what, c.fill))))
             for c in record.measured_ceilings
         ),
     ]
-    return table(["peak", *numbers, origin, "how"], lines, "peaks", tools=False)
+    grid = table(["peak", *numbers, origin, "how"], lines, "peaks", tools=False)
+    said = dict.fromkeys(c.contradiction for c in record.ceilings if c.contradiction)
+    warnings = (f"Table and probe disagree: {each}. The peak is the probe's." for each in said)
+    return joined([*(tag("p", each) for each in warnings), grid])
+
+
+def _limit(roof: Ceiling) -> Ceiling:
+    """What is possible beyond the peak."""
+    what = "limit" if roof.contradiction else "block-scaled"
+    return replace(
+        roof,
+        name=f"{roof.name}, {what}",
+        flop_per_second=roof.limit_flop_per_second,
+        origin="table",
+    )
 
 
 def _peak(roof: Ceiling, hertz: float | None, watts: float | None, source: str) -> list[Cell | str]:

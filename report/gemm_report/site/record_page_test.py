@@ -1,7 +1,16 @@
 import dataclasses
 import re
 
-from gemm_report.record import Record
+from gemm_report.record import (
+    BUSY_HOST,
+    Departure,
+    Environment,
+    Health,
+    Host,
+    Library,
+    Readings,
+    Record,
+)
 from gemm_report.site.picture import Picture
 from gemm_report.site.record_page import record_page
 from gemm_report.site.row_table import GLOSSARY
@@ -43,6 +52,35 @@ def test_the_conditions_are_told_with_the_command(gpu: Record) -> None:
         " ".join(gpu.command),
     ):
         assert said in told, said
+
+
+def test_what_was_unusual_around_the_run_is_one_line(gpu: Record) -> None:
+    assert "Environment" not in text(section(record_page(gpu, []), "conditions"))
+    environment = Environment(
+        {"OMP_NUM_THREADS": "4"},
+        {"CUBLAS_EMULATION_STRATEGY": "eager"},
+        ("libToolsInjection64.so",),
+    )
+    row = dataclasses.replace(gpu.rows[0], departures=(Departure(BUSY_HOST, 0.6, "busy"),))
+    unusual = dataclasses.replace(
+        gpu,
+        environment=environment,
+        host=Host(cpus=2, busy_share=0.6, steal_share=0.0),
+        health=Health(Readings(other_processes=2), Readings(other_processes=0)),
+        rows=(row, *gpu.rows[1:]),
+    )
+    assert (
+        "Environment OMP_NUM_THREADS=4; removed: CUBLAS_EMULATION_STRATEGY=eager; "
+        "injected: libToolsInjection64.so; busy host: others had 60.0 % of its CPUs; "
+        "other processes on the GPU: 2"
+    ) in text(section(record_page(unusual, []), "conditions"))
+
+
+def test_the_libraries_are_told_where_the_record_names_them(gpu: Record) -> None:
+    libraries = (Library("cuBLAS", "13.1.0", "libcublas.so.13"), Library("X", "2", None, "one"))
+    page = record_page(dataclasses.replace(gpu, libraries=libraries), [])
+    assert "Libraries cuBLAS 13.1.0, X 2 (one)" in text(section(page, "conditions"))
+    assert "Libraries" not in text(section(record_page(gpu, []), "conditions"))
 
 
 def test_rows_are_counted_by_state_and_the_counts_filter(gpu: Record) -> None:
@@ -103,6 +141,17 @@ def test_peaks_say_where_they_are_from(gpu: Record) -> None:
     for ceiling in gpu.ceilings:
         assert ceiling.origin in told
     assert "BF16 wgmma" in told
+
+
+def test_peaks_show_block_scaled_fp8_and_where_table_and_probe_disagree(gpu: Record) -> None:
+    assert "disagree" not in section(record_page(gpu, []), "peaks")
+    first, second, *others = gpu.ceilings
+    scaled = dataclasses.replace(first, limit_flop_per_second=838e12)
+    wrong = dataclasses.replace(second, contradiction="X_mma reaches 0.25 of the table's rate")
+    changed = dataclasses.replace(gpu, ceilings=(scaled, wrong, wrong, *others))
+    told = text(section(record_page(changed, []), "peaks"))
+    assert f"{first.name}, block-scaled 838 TFLOP/s" in told
+    assert told.count("X_mma reaches 0.25 of the table") == 1
 
 
 def test_the_terms_are_explained(gpu: Record) -> None:

@@ -19,7 +19,8 @@ _NOTHING = "-"
 _NO_SLUG = re.compile(r"[^A-Za-z0-9_.:/-]+")
 GLOSSARY: Mapping[str, str] = {
     "% of peak": "Rate over the nominal peak of the problem: the lower of the execution unit's "
-    "peak and arithmetic intensity times DRAM bandwidth.",
+    "peak and arithmetic intensity times DRAM bandwidth. It is above 100 % where the GPU runs "
+    "above the clock of that peak, as GeForce GPUs do.",
     "% at clock": "Rate over the same peak at the median SM clock of the result.",
     "% of library": "Rate over that of the fastest library on the same problem.",
     "geometric mean": "Of our fastest kernel's rate over the fastest library's, over the problems "

@@ -66,7 +66,7 @@ def _entry(record: Record, sweep: Sweep) -> tuple[Key, str]:
     entry = (
         f'{{"{best.kernel}", Precision::{best.precision}, {capability}, {{{best.m}, {best.n}, '
         f'{best.k}}}, "{best.settings}"}},  // {quantity(rate(best), "FLOP/s")}, '
-        f"{record.device.name}, {record.commit[:12]}"
+        f"{record.device.name}, {record.commit_name}"
     )
     if not _ENTRY.fullmatch(entry):
         raise RecordError(f"{record.path}: has a name that C++ does not allow: {best.label}")

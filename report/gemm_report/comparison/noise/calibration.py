@@ -12,7 +12,12 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Annotated, Any
 
-from gemm_report.comparison.conditions import CONDITIONS, options_of
+from gemm_report.comparison.conditions import (
+    CONDITIONS,
+    OF_THE_MOMENT,
+    compatible,
+    options_of,
+)
 from gemm_report.comparison.run import cycles_of
 from gemm_report.document import (
     Count,
@@ -146,9 +151,8 @@ def from_history(records: Sequence[Record], like: Record) -> Calibration | None:
     Conditions but for commit and command must be those of `like`; None where no case has enough
     processes.
     """
-    conditions = [of for what, of in CONDITIONS.items() if what not in ("commit", "command")]
     whole = [each for each in records if each.complete and not each.commit.endswith("-dirty")]
-    alike = [each for each in whole if all(of(each) == of(like) for of in conditions)]
+    alike = [each for each in whole if compatible(each, like, ("commit", "command"))]
     code = {row.identity: _code(row) for row in like.rows}
     rows = [
         [row for row in rows if _code(row) == code.get(row.identity)] for rows in _by_problem(alike)
@@ -203,7 +207,7 @@ def _check_all(records: Sequence[Record]) -> None:
         if other is not path:
             raise RecordError(f"{path}: is the same run as {other}: give each record once")
         for what, of in CONDITIONS.items():
-            if of(record) != of(first):
+            if what not in OF_THE_MOMENT and of(record) != of(first):
                 raise RecordError(
                     f"{path}: its {what} is {of(record)}, that of {first.path} is {of(first)}: "
                     "give records of equal runs"

@@ -6,7 +6,7 @@ from gemm_report.conftest import clocks
 from gemm_report.figures.bars.energy import flop_per_joule, groups, table
 from gemm_report.figures.write import drawings
 from gemm_report.figures.write_test import drawn, texts
-from gemm_report.record import Record, Seconds
+from gemm_report.record import Energy, Record, Row, Seconds
 
 
 def test_a_gemm_costs_power_times_time(gpu: Record) -> None:
@@ -18,6 +18,21 @@ def test_a_gemm_costs_power_times_time(gpu: Record) -> None:
     )
     assert row.joules == pytest.approx(1.4)
     assert flop_per_joule(row) == pytest.approx(1e11)
+
+
+def test_power_is_that_of_a_settled_stretch(gpu: Record) -> None:
+    def row(energy: Energy | None, readings: int) -> Row:
+        slow_sensor = dataclasses.replace(clocks(power_w=442.0), readings=readings)
+        return dataclasses.replace(gpu.rows[0], clocks=slow_sensor, energy=energy)
+
+    measured = Energy(watts=700.0, seconds=0.6, readings=6, source="energy counter", why_not=None)
+    assert row(measured, 5).power_w == 700.0
+    short = Energy(watts=None, seconds=0.1, readings=0, source=None, why_not="too short")
+    assert row(short, 100).power_w is None
+    assert row(short, 100).joules is None
+    # Earlier records.
+    assert row(None, 5).power_w is None
+    assert row(None, 100).power_w == 442.0
 
 
 def test_bars_are_those_of_the_ladders_size(h200: Record) -> None:

@@ -1,6 +1,7 @@
-// Replaces source.cpp in a build without the CUDA toolkit.
+// Replaces what a build without the CUDA toolkit lacks.
 #include <stdexcept>
 
+#include "kernels/libraries.hpp"
 #include "kernels/user/user_kernel.hpp"
 
 namespace gemm {
@@ -8,5 +9,8 @@ namespace gemm {
 Prepare load_source(const UserKernel&) {
   throw std::runtime_error("a .cu file requires a build with the CUDA toolkit");
 }
+
+void open_cublas() { throw std::runtime_error("cuBLAS requires a build with the CUDA toolkit"); }
+void note_cublas_of_others() {}
 
 }  // namespace gemm

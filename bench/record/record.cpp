@@ -1,7 +1,12 @@
 #include "bench/record/record.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <type_traits>
 
 #include "bench/base/clock.hpp"
 #include "bench/base/json.hpp"
@@ -145,6 +150,88 @@ json end_to_end_json(const Row& row) {
               {"from_device_bytes_per_second", back / parts.from_device_seconds},
               {"hidden_share", *hidden}});
   return all;
+}
+
+[[noreturn]] void no_row(const std::string& what) { throw std::runtime_error(what); }
+
+// All of `part` is in `whole`.
+void require_same(const json& part, const json& whole, const std::string& where) {
+  if (part.is_object()) {
+    for (const auto& [key, value] : part.items())
+      require_same(value, whole.at(key), where.empty() ? key : where + "." + key);
+  } else if (part.is_array() && part.size() == whole.size()) {
+    for (std::size_t i = 0; i < part.size(); ++i)
+      require_same(part[i], whole[i], where + "[" + std::to_string(i) + "]");
+  } else if (part != whole) {
+    no_row(where + " = " + one_line(whole.dump(-1, ' ', true, json::error_handler_t::replace), 80));
+  }
+}
+
+// Throws std::runtime_error for a field that no measurement gives: negative, infinite, a share
+// above 1.
+struct Check {
+  std::string where;
+
+  void number(const std::string& name, double value) const {
+    constexpr double kMost = 1e30;
+    const bool share = name.ends_with("share") || name.ends_with("occupancy") ||
+                       name.find("reasons.") != std::string::npos;
+    const double least = name.ends_with("outside_bytes") ? -kMost : 0;
+    if (std::isnan(value)) return;  // unknown; require_timed says what must be known
+    if (!(value >= least && value <= (share ? 1 : kMost)))
+      no_row(formatted("%s = %.6g", name.c_str(), value));
+  }
+  template <typename T>
+  void operator()(const std::string& key, const T& value) const {
+    const std::string name = where.empty() ? key : where + "." + key;
+    if constexpr (std::is_arithmetic_v<T>) {
+      number(name, static_cast<double>(value));
+    } else if constexpr (requires { value.number; }) {
+      number(name, static_cast<double>(value.number));
+    } else if constexpr (requires { value.has_value(); }) {
+      if (value) (*this)(key, *value);
+    } else if constexpr (std::is_same_v<T, Shares>) {
+      for (const auto& [reason, share] : value) number(name + "." + reason, share);
+    } else if constexpr (std::is_same_v<T, Range>) {
+      for (const double one : {value.min, value.median, value.max}) number(name, one);
+      if (!(value.min <= value.median && value.median <= value.max)) no_row(name + " in disorder");
+    } else if constexpr (requires(Check inside) { fields(inside, value); }) {
+      Check inside{name};
+      fields(inside, value);
+    } else if constexpr (requires { value.size(); } && !std::is_same_v<T, std::string>) {
+      for (std::size_t i = 0; i < value.size(); ++i)
+        (*this)(key + "[" + std::to_string(i) + "]", value[i]);
+    }
+  }
+};
+
+// What a row with a time has in addition.
+void require_timed(const Row& row) {
+  const Timing& timing = row.timing;
+  const std::size_t samples = timing.samples_seconds.size();
+  if (samples == 0) no_row("no samples_seconds");
+  for (const auto* each : {&timing.samples_seconds, &timing.samples_sm_hz})
+    for (const double one : *each)
+      if (!(one > 0)) no_row(formatted("a sample = %.6g", one));
+  for (const std::size_t others : {timing.samples_sm_hz.size(), timing.samples_throttled.size()})
+    if (others != 0 && others != samples)
+      no_row("not as many samples_sm_hz or samples_throttled as samples_seconds");
+  if (row.batch < 1 || row.rotation_sets < 1) no_row("batch or rotation_sets = 0");
+  if (!row.verdict || !row.verdict->passed()) no_row("verification did not pass");
+  const auto positive = [](const char* what, std::initializer_list<double> values) {
+    for (const double one : values)
+      if (!(one > 0)) no_row(formatted("%s has %.6g", what, one));
+  };
+  if (row.versus)
+    positive("versus", {row.versus->ratio, row.versus->low, row.versus->high, row.versus->seconds});
+  if (row.parts)
+    positive("end_to_end", {row.parts->to_device_seconds, row.parts->kernel_seconds,
+                            row.parts->from_device_seconds});
+  for (const KernelCode& code : row.launched.code)
+    if (code.fingerprint &&
+        (code.fingerprint->size() != 16 ||
+         code.fingerprint->find_first_not_of("0123456789abcdef") != std::string::npos))
+      no_row("device_code.fingerprint");
 }
 
 }  // namespace
@@ -405,6 +492,15 @@ Row row_from(const json& written, const Case& which) {
   Row row{.which = which};
   const Reader reader{written};
   fields(reader, row);
+  json again;
+  Writer writer{again};
+  fields(writer, row);
+  require_same(again, written, "");  // 1.5 is no count, and 1 no truth
+  Check check{""};
+  fields(check, row);
+  if (row.skipped.empty() && row.failed.empty()) require_timed(row);
+  const int reasons = !row.skipped.empty() + !row.failed.empty();
+  if (reasons > 1 || (row.suspect && row.failed.empty())) no_row("skipped, failed or suspect");
   return row;
 }
 

@@ -142,8 +142,8 @@ class Results {
   std::vector<std::pair<Problem, LibraryRate>> library_rates_;
 };
 
-// The row that Results::to_json wrote, of this case. Throws nlohmann::json::exception for anything
-// else.
+// The row that Results::to_json wrote, of this case. Throws std::exception, with what is wrong, for
+// anything else: another type, a number that no measurement gives.
 Row row_from(const nlohmann::ordered_json& written, const Case& which);
 
 // context.gemm.libraries: those that were loaded so far, by this process or a child.

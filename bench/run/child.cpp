@@ -134,18 +134,24 @@ ChildEnd run_child(const std::vector<std::string>& command, double seconds,
       static_cast<ssize_t>(input.size()))
     throw std::runtime_error("cannot write to the pipe of a child process");
   given.write = File();
+  const double started = now_seconds();
   const pid_t child = start(command, given, printed, answer);
   printed.write = File();
   answer.write = File();
-  const double deadline = now_seconds() + seconds;
-  ChildEnd end;
+  const double deadline = started + seconds;
+  ChildEnd end{.answered_after = started};
   int status = 0;
   const auto listen = [&] {
+    const bool silent = end.answer.empty();
+    const double looked = now_seconds();
     std::array<pollfd, 2> ready = {pollfd{printed.read.descriptor(), POLLIN, 0},
                                    pollfd{answer.read.descriptor(), POLLIN, 0}};
     poll(ready.data(), ready.size(), kPollMilliseconds);
     const bool more = read_some(printed.read, end.printed, kMostPrinted);
-    return read_some(answer.read, end.answer, kMostAnswered) || more;
+    const bool answers = read_some(answer.read, end.answer, kMostAnswered);
+    if (silent) end.answered_before = now_seconds();
+    if (silent && end.answer.empty()) end.answered_after = looked;
+    return answers || more;
   };
   while (!has_ended(child)) {
     end.late = now_seconds() > deadline;
@@ -157,6 +163,7 @@ ChildEnd run_child(const std::vector<std::string>& command, double seconds,
   end_orphans();  // they may hold the pipes
   listen();
   listen();
+  end.seconds = now_seconds() - started;
   if (interrupted()) throw Interrupted();
   end.how = end.late ? formatted("it did not end within %.3g s", seconds) : ending(status);
   return end;
@@ -167,6 +174,15 @@ void become_child() {
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
   std::ofstream("/proc/self/oom_score_adj") << 1000;
+}
+
+std::string take_token() {
+  std::string token;
+  char letter = 0;
+  while (read(STDIN_FILENO, &letter, 1) == 1 && letter != '\n') token += letter;
+  const File empty(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  dup2(empty.descriptor(), STDIN_FILENO);
+  return token;
 }
 
 }  // namespace gemm::bench

@@ -13,6 +13,9 @@ struct ChildEnd {
   std::string how;      // "it called exit(3)", "segmentation fault", "it did not end within 30 s";
                         // empty if it ended with 0
   bool late = false;    // it was ended because its time was up
+  double seconds = 0;   // its life
+  // Its answer began to come between these two moments (now_seconds()).
+  double answered_after = 0, answered_before = 0;
 };
 
 // The descriptor on which a child answers.
@@ -27,5 +30,9 @@ ChildEnd run_child(const std::vector<std::string>& command, double seconds,
 
 // For the child: it dies with its parent, first of all if memory gets scarce, and without a core.
 void become_child();
+
+// For the child, before it runs code of a user: the line at its stdin, which is empty from then on.
+// run_in_python.py does both for a process that is Python.
+std::string take_token();
 
 }  // namespace gemm::bench

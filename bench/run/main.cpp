@@ -12,6 +12,7 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -21,6 +22,7 @@
 
 #include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
+#include "bench/run/answer.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/command_line.hpp"
 #include "bench/run/fixture.hpp"
@@ -200,12 +202,10 @@ void take_given_cublas(const Options& options, Device::Kind kind, const std::str
 
 // In a child: measures its one row, answers with it, and exits without running the exit handlers
 // that a user's kernel may have left.
-[[noreturn]] void answer(Suite& suite, const std::vector<Case>& cases, const Options& options) {
-  become_child();
+[[noreturn]] void answer(Suite& suite, const std::vector<Case>& cases, const Options& options,
+                         const std::string& token) {
   const auto found = std::ranges::find(cases, options.child_case, &Case::name);
   if (found == cases.end()) throw BadInput("--gemm_child: there is no case of this name");
-  std::string token;
-  std::getline(std::cin, token);
   Row row{.which = *found};
   try {
     suite.measure(*found, options.child_samples, row);
@@ -213,17 +213,14 @@ void take_given_cublas(const Options& options, Device::Kind kind, const std::str
     say_why_untimed(row, error);
   }
   note_cublas_of_others();
-  const nlohmann::ordered_json whole = {{"token", token},
-                                        {"row", suite.results().to_json(row)},
-                                        {"libraries", libraries_json()},
-                                        {"kernel_seconds", row.timing.kernel_seconds}};
   write_atomically("/dev/fd/" + std::to_string(kAnswer),
-                   whole.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+                   answer_text(token, suite.results().to_json(row), row.timing.kernel_seconds));
   std::cout << std::flush;
   std::_Exit(0);
 }
 
-int run(int argc, char** argv) {
+// `token`: what a child in a process that is Python was given.
+int run(int argc, char** argv, std::optional<std::string> token = std::nullopt) {
   std::vector<std::string> command = publishable(argc, argv);
   Options options = parse_options(argc, argv);
   if (options.help) {
@@ -248,6 +245,10 @@ int run(int argc, char** argv) {
     return 0;
   }
 
+  if (options.is_child()) {
+    become_child();
+    if (!token) token = take_token();
+  }
   take_given_cublas(options, device.kind, why_no_gpu);
   register_user_kernels(options, device.kind, why_no_gpu);
   const bool users = !options.kernels.empty();
@@ -290,7 +291,7 @@ int run(int argc, char** argv) {
   }
   if (options.is_child()) {
     Suite suite(std::move(backend), options, command, environment);
-    answer(suite, cases, options);
+    answer(suite, cases, options, *token);
   }
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
     std::cerr << "No GPU is used: " << why_no_gpu << ". The CPU kernels run.\n";
@@ -348,7 +349,7 @@ int main(int argc, char** argv) {
 
 // The same from a process that is Python (kernels/user/run_in_python.py); it ends that process.
 extern "C" [[gnu::visibility("default")]] void gemm_bench_in_python(
-    int argc, char** argv, const gemm::PythonFunctions* functions) {
+    int argc, char** argv, const gemm::PythonFunctions* functions, const char* token) {
   gemm::set_python(functions);
-  gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::run(argc, argv); });
+  gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::run(argc, argv, token); });
 }

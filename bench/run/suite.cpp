@@ -18,6 +18,7 @@
 #include "bench/measurement/audit.hpp"
 #include "bench/measurement/measurement.hpp"
 #include "bench/peaks/measured_peaks.hpp"
+#include "bench/run/answer.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/user_kernels.hpp"
 
@@ -120,17 +121,16 @@ void Suite::measure_in_child(const Case& which, const std::vector<Case>& baselin
     std::cerr << which.name() << " printed:\n" << quote_lines(end.printed);
   }
   if (end.late && limit == left) throw run_budget_is_spent(bench_.options);
+  if (end.late) throw std::runtime_error(end.how + ": raise --gemm_kernel_limit");
   if (!end.how.empty()) throw std::runtime_error(end.how);
-  if (end.answer.empty()) throw std::runtime_error("it called exit(0)");
-  const auto answer = nlohmann::ordered_json::parse(end.answer, nullptr, false);
-  if (!answer.is_object() || !answer.contains("token") || answer["token"] != token)
-    throw std::runtime_error("it wrote to the descriptor of the result, or forked");
-  row = row_from(answer.at("row"), which);
-  note_libraries(answer.at("libraries"));
-  bench_.kernel_seconds += answer.at("kernel_seconds").get<double>();
+  Answer answer = answer_from(end, token, which);
+  row = std::move(answer.row);
+  bench_.kernel_seconds += answer.kernel_seconds;
   if (!row.skipped.empty()) throw Skipped(row.skipped);
   if (row.suspect) throw Suspect(row.failed);
   if (!row.failed.empty()) throw std::runtime_error(row.failed);
+  if (const auto why = bench_.impossible(which, row.timing, row.rotation_sets))
+    throw std::runtime_error(*why);
 }
 
 bool Suite::needs_child(const Case& which, const std::vector<Case>& baselines) const {

@@ -68,7 +68,11 @@ extern "C" const char* gemm_kernel(const gemm::Call* p, const char*, void*) {
 }
 """
 HOSTILE = {
-    "hangs": ("for (;;) usleep(1000);", "did not end within 5 s"),
+    "hangs": ("for (;;) usleep(1000);", "did not end within 5 s: raise --gemm_kernel_limit"),
+    "reads": (
+        'char x; if (read(0, &x, 1) != 0) abort(); return "stdin is empty";',
+        "stdin is empty",
+    ),
     "segfaults": ("*reinterpret_cast<volatile int*>(8) = 1;", "Segmentation fault"),
     "exits": ("exit(0);", "it called exit(0)"),
     "exits_seven": ("_exit(7);", "it called exit(7)"),
@@ -139,7 +143,8 @@ def run(*arguments: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
 def failure(made: Path, *arguments: str) -> str:
     done = run(f"--gemm_kernel={made}", *arguments)
     assert done.returncode == 1, done.stderr
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith(made.stem)]
+    name = made.name.partition(".so")[0]
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith(name)]
     return line
 
 
@@ -237,10 +242,13 @@ def test_what_is_no_library_of_ours_is_told_so(tmp_path: Path) -> None:
 
 
 def test_the_entry_may_be_named(tmp_path: Path) -> None:
-    made = library(tmp_path, "two", source=SOURCE.replace("* gemm_kernel(", "* other("))
+    source = SOURCE.replace("* gemm_kernel(", "* other(")
+    made = library(tmp_path, "two", "if (n < 0) exit(1);", source)
     done = run(f"--gemm_kernel={made}:other")
     assert done.returncode == 0, done.stdout
     assert "two.other/f32/64x64x64" in done.stdout
+    # What it only links is not its own.
+    assert "two.so has no function exit of its own" in failure(Path(f"{made}:exit"))
 
 
 def test_what_it_prints_is_shown_apart_from_the_table(tmp_path: Path) -> None:

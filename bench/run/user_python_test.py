@@ -40,6 +40,12 @@ def prepare(problem, a, b, c):
         BAD
     return launch
 """
+MUTE = """\
+class Mute(Exception):
+    def __repr__(self):
+        raise Mute
+    __str__ = __repr__
+"""
 HOSTILE = {
     "raises": ("raise ValueError('not a\\n multiple of 8')", "raises.py(6): ValueError: not a mul"),
     "divides": ("1 / 0", "divides.py(6): ZeroDivisionError: division by zero"),
@@ -64,6 +70,59 @@ BROKEN = {
     "returns": (
         "def prepare(problem, a, b, c):\n  return 3\n",
         "returns.py: TypeError: prepare returned 3, and no function launch(stream)",
+    ),
+    "reads": ("input()\n", "reads.py(1): EOFError"),
+    "steals": (
+        "import sys\nimport os\n"
+        "token = sys.stdin.readline().strip()\n"
+        'os.write(3, b\'{"token": "%s"}\' % token.encode())\nos._exit(0)\n',
+        "it wrote to the descriptor of the result",
+    ),
+    "forges": (
+        "import json, os, sys\nframe = sys._getframe()\n"
+        "while 'token' not in frame.f_locals: frame = frame.f_back\n"
+        "token = frame.f_locals['token'].decode()\n"
+        "os.write(3, json.dumps({'token': token, 'row': {}, 'kernel_seconds': -1}).encode())\n"
+        "os._exit(0)\n",
+        "its answer is not a row: ",
+    ),
+    "mute_import": (MUTE + "raise Mute\n", "mute_import.py(5): Mute: its text cannot be made"),
+    "mute_prepare": (
+        MUTE + "def prepare(problem, a, b, c):\n  raise Mute\n",
+        "mute_prepare.py(6): Mute: its text cannot be made",
+    ),
+    "mute_launch": (
+        MUTE + GOOD.replace("BAD", "raise Mute"),
+        "mute_launch.py(10): Mute: its text cannot be made",
+    ),
+    "mute_repr": (
+        MUTE + "def prepare(problem, a, b, c):\n  return Mute()\n",
+        "mute_repr.py(3): Mute: its text cannot be made",
+    ),
+    "mute_reason": (
+        MUTE + GOOD.replace("BAD", "") + "def unsupported(p):\n  return Mute()\n",
+        "mute_reason.py(3): Mute: its text cannot be made",
+    ),
+    "without_getattr": (
+        GOOD.replace("BAD", "") + "import builtins\nbuiltins.getattr = None\n",
+        "without_getattr.py: TypeError: 'NoneType' object is not callable",
+    ),
+    "without_exceptions": (
+        "import builtins\ndef prepare(problem, a, b, c):\n"
+        "  builtins.BaseException = None\n  raise ValueError\n",
+        "it raised an exception whose text cannot be made",
+    ),
+    "bare_exception": (
+        "class Bare(BaseException): pass\ndef prepare(problem, a, b, c):\n  raise Bare('so')\n",
+        "bare_exception.py(3): Bare: so",
+    ),
+    "long_reason": (
+        "def prepare(problem, a, b, c):\n  raise ValueError('x' * 1_000_000)\n",
+        "long_reason.py(2): ValueError: xxx",
+    ),
+    "surrogates": (
+        "def prepare(problem, a, b, c):\n  raise ValueError('\\ud800 is half')\n",
+        "surrogates.py(2): ValueError: ? is half",
     ),
     "prepares": ("def prepare(problem, a, b, c):\n  a.b\n", "prepares.py(2): AttributeError"),
     "reasons": (GOOD.replace("BAD", "") + "def unsupported(p):\n  return p.x\n", "reasons.py(9): "),

@@ -38,6 +38,12 @@ Entry open(const UserKernel& user) {
   const auto entry = reinterpret_cast<Entry>(dlsym(library, name.c_str()));
   if (entry == nullptr)
     throw std::runtime_error(file + " has no function " + name + " (declare it extern \"C\")");
+  // dlsym also finds those of the libraries that it needs: exit, for example.
+  const void* const abi_of = reinterpret_cast<const void*>(abi);
+  Dl_info ours{}, found{};
+  if (dladdr(abi_of, &ours) == 0 || dladdr(reinterpret_cast<const void*>(entry), &found) == 0 ||
+      ours.dli_fbase != found.dli_fbase)
+    throw std::runtime_error(file + " has no function " + name + " of its own");
   return entry;
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
+#include <type_traits>
 
 #include "kernels/layout.hpp"
 
@@ -18,8 +19,11 @@ const char* name_of(ElementType element) {
   return kNames[static_cast<std::size_t>(element)];
 }
 
-void check(const char* raised) {
-  if (raised != nullptr) throw std::runtime_error(first_line(raised));
+template <typename... Arguments>
+void call(void (*function)(Arguments...), std::type_identity_t<Arguments>... arguments) {
+  *python->raised = "it raised an exception whose text cannot be made";
+  function(arguments...);
+  if (*python->raised != nullptr) throw std::runtime_error(first_line(*python->raised));
 }
 
 // The strings behind a PythonCall's pointers.
@@ -58,7 +62,7 @@ std::function<std::optional<std::string>(const Problem&, const Device&)> unsuppo
   return [file = File(user)](const Problem& p, const Device& device) -> std::optional<std::string> {
     const PythonCall call = file.call(p, device);
     const char* reason = nullptr;
-    check(python->unsupported(&call, &reason));
+    gemm::call(python->unsupported, &call, &reason);
     return reason == nullptr ? std::nullopt : std::optional(first_line(reason));
   };
 }
@@ -67,9 +71,9 @@ Prepare prepare_in_python(const UserKernel& user) {
   return [file = File(user)](const Problem& p, const Device& device, const Operands& o) -> Launch {
     const PythonCall call = file.call(p, device, o);
     std::int64_t launch = 0;
-    check(python->prepare(&call, &launch));
+    gemm::call(python->prepare, &call, &launch);
     const std::shared_ptr<void> held(nullptr, [launch](void*) { python->release(launch); });
-    return [launch, held](Stream stream) { check(python->launch(launch, stream)); };
+    return [launch, held](Stream stream) { gemm::call(python->launch, launch, stream); };
   };
 }
 

@@ -22,13 +22,15 @@ struct PythonCall {
   std::int64_t m, n, k;
 };
 
-// Each returns null, or the message of the exception in one line, valid until the next call.
 struct PythonFunctions {
   // `reason` is set to why the benchmark is skipped, or stays null.
-  const char* (*unsupported)(const PythonCall*, const char** reason);
-  const char* (*prepare)(const PythonCall*, std::int64_t* launch);
-  const char* (*launch)(std::int64_t launch, Stream stream);
-  const char* (*release)(std::int64_t launch);
+  void (*unsupported)(const PythonCall*, const char** reason);
+  void (*prepare)(const PythonCall*, std::int64_t* launch);
+  void (*launch)(std::int64_t launch, Stream stream);
+  void (*release)(std::int64_t launch);
+  // Each sets it to null, or to the message of the exception in one line, valid until the next
+  // call. It stays as it was if an exception came of that, too: ctypes would return garbage.
+  const char** raised;
 };
 
 // Called once, before any benchmark; null if this process is not Python.

@@ -29,6 +29,8 @@ from typing import Any
 
 PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
+LONGEST_REASON = 4096  # characters; a record keeps fewer
+
 # NumPy type strings; types that NumPy lacks are passed as integers of the same size.
 TYPES = {"f32": "<f4", "f64": "<f8", "f16": "<f2", "s32": "<i4", "s8": "|i1"}
 TYPES |= {"bf16": "<i2", "e4m3": "|u1", "e5m2": "|u1"}
@@ -108,37 +110,37 @@ class Files:
         self._numbers = itertools.count(1)
         self._launches: dict[int, tuple[Launch, str]] = {}
         self._said: Any = None  # kept until the next call
+        self.raised = ctypes.c_void_p()  # PythonFunctions::raised
         # Before LIBRARY is loaded: of two libraries of the same name the files' one is used.
         self._modules = {file: imported(file) for file in files}
 
-    def unsupported(self, call: Any, reason: Any) -> int | None:
+    def unsupported(self, call: Any, reason: Any) -> None:
         """Sets `reason` to why a problem is skipped."""
-        return self._guarded(call.contents.path, self._unsupported, call.contents, reason)
+        self._guarded(call.contents.path, self._unsupported, call.contents, reason)
 
-    def prepare(self, call: Any, launch: Any) -> int | None:
+    def prepare(self, call: Any, launch: Any) -> None:
         """Sets `launch` to the number of a new launch."""
-        return self._guarded(call.contents.path, self._prepare, call.contents, launch)
+        self._guarded(call.contents.path, self._prepare, call.contents, launch)
 
-    def launch(self, number: int, stream: int | None) -> int | None:
+    def launch(self, number: int, stream: int | None) -> None:
         """Runs it."""
         launch, file = self._launches[number]
-        return self._guarded(file, launch, stream)
+        self._guarded(file, launch, stream)
 
-    def release(self, number: int) -> int | None:
+    def release(self, number: int) -> None:
         """Forgets it."""
-        return self._guarded(self._launches[number][1], self._launches.pop, number)
+        self._guarded(self._launches[number][1], self._launches.pop, number)
 
-    def _guarded(self, file: str, function: Callable[..., object], *arguments: Any) -> int | None:
-        """Calls it; returns the address of the exception's message, in one line, or None."""
+    def _guarded(self, file: str, function: Callable[..., object], *arguments: Any) -> None:
+        """Calls it; sets `raised` to the exception's message, in one line, or None. If even that
+        raises, `raised` stays what the caller has set it to."""
         try:
             function(*arguments)
         except BaseException as error:
-            frame = error.__traceback__
-            while frame and frame.tb_frame.f_code.co_filename != file:
-                frame = frame.tb_next
-            traceback.print_exception(type(error), error, frame)
-            return self._say(one_line(error, file))
-        return None
+            self.raised.value = self._say(one_line(error, file))
+            print_traceback(error, file)
+        else:
+            self.raised.value = None
 
     def _say(self, text: str) -> int:
         self._said = ctypes.create_string_buffer(text.encode(errors="replace"))
@@ -182,14 +184,45 @@ def imported(file: str) -> ModuleType | BaseException:
     return module
 
 
+def print_traceback(error: BaseException, file: str) -> None:
+    """From the file on, if it can be printed."""
+    frame = error.__traceback__
+    while frame and frame.tb_frame.f_code.co_filename != file:
+        frame = frame.tb_next
+    try:
+        traceback.print_exception(type(error), error, frame)
+    except BaseException:
+        print(f"a traceback of {type(error).__name__} that cannot be printed", file=sys.stderr)
+
+
 def one_line(error: BaseException, file: str) -> str:
     """`my.py(7): ValueError: message`, with the last line of the file in the traceback."""
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    lines: list[int | None] = []
+    frame = error.__traceback__
+    while frame:
+        if frame.tb_frame.f_code.co_filename == file:
+            lines.append(frame.tb_lineno)
+        frame = frame.tb_next
     said: object = error
     if isinstance(error, SyntaxError) and error.filename == file:
         lines, said = [error.lineno], error.msg
     where = Path(file).name + (f"({lines[-1]})" if lines else "")
-    return f"{where}: {type(error).__name__}: {' '.join(str(said).split())}".removesuffix(": ")
+    try:
+        text = " ".join(str(said)[:LONGEST_REASON].split())
+    except BaseException:
+        text = "its text cannot be made"
+    return f"{where}: {type(error).__name__}: {text}".removesuffix(": ")
+
+
+def take_token() -> bytes:
+    """As take_token() in C++: what is at standard input, which is empty from then on."""
+    token = b""
+    while (letter := os.read(0, 1)) not in (b"", b"\n"):
+        token += letter
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    return token
 
 
 def main(library: str, files: str, *arguments: str) -> None:
@@ -197,18 +230,20 @@ def main(library: str, files: str, *arguments: str) -> None:
     # As become_child() in C++, before a file is imported.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    token = take_token()
     sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
     modules = Files(files.split(","))
     call, number, text = ctypes.POINTER(Call), ctypes.c_int64, ctypes.c_void_p
     functions = (
-        ctypes.CFUNCTYPE(text, call, ctypes.POINTER(text))(modules.unsupported),
-        ctypes.CFUNCTYPE(text, call, ctypes.POINTER(number))(modules.prepare),
-        ctypes.CFUNCTYPE(text, number, ctypes.c_void_p)(modules.launch),
-        ctypes.CFUNCTYPE(text, number)(modules.release),
+        ctypes.CFUNCTYPE(None, call, ctypes.POINTER(text))(modules.unsupported),
+        ctypes.CFUNCTYPE(None, call, ctypes.POINTER(number))(modules.prepare),
+        ctypes.CFUNCTYPE(None, number, ctypes.c_void_p)(modules.launch),
+        ctypes.CFUNCTYPE(None, number)(modules.release),
     )
-    table = (text * len(functions))(*(ctypes.cast(each, text) for each in functions))
+    addresses = [ctypes.cast(each, text).value for each in functions]
+    table = (text * 5)(*addresses, ctypes.addressof(modules.raised))
     argv = (ctypes.c_char_p * len(arguments))(*map(os.fsencode, arguments))
-    ctypes.CDLL(library).gemm_bench_in_python(len(arguments), argv, table)
+    ctypes.CDLL(library).gemm_bench_in_python(len(arguments), argv, table, token)
 
 
 if __name__ == "__main__":

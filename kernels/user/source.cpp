@@ -12,6 +12,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 
 #include "kernels/driver_function.hpp"
 #include "kernels/libraries.hpp"
+#include "kernels/user/configuration.hpp"
 #include "kernels/user/gemm_kernel.h"
 #include "kernels/user/user_kernel.hpp"
 
@@ -159,7 +161,7 @@ class Module {
   Module(const Module&) = delete;
   ~Module() { driver<decltype(cuModuleUnload)>("cuModuleUnload")(module_); }
 
-  // The result of the file's own function.
+  // The result of the file's own function, checked.
   Configuration describe(Call call) const {
     Configuration configuration{};
     void* there = nullptr;
@@ -169,6 +171,7 @@ class Module {
     launch(describe_, {}, {}, 0, nullptr, arguments);
     check(cudaMemcpy(&configuration, there, sizeof configuration, cudaMemcpyDeviceToHost),
           "the function that describes the launch failed");
+    if (const auto fault = fault_of(configuration, parameters())) throw std::runtime_error(*fault);
     return configuration;
   }
 
@@ -187,6 +190,16 @@ class Module {
   }
 
  private:
+  // Sizes of the kernel's parameters; nothing where the driver is older than CUDA 12.4.
+  std::optional<std::vector<std::size_t>> parameters() const {
+    using ParameterInfo = CUresult(CUfunction, std::size_t, std::size_t*, std::size_t*);
+    auto* const info = driver_function<ParameterInfo>("cuFuncGetParamInfo", 12040);
+    if (info == nullptr) return std::nullopt;
+    std::vector<std::size_t> sizes;
+    std::size_t offset = 0, size = 0;
+    while (info(kernel_, sizes.size(), &offset, &size) == CUDA_SUCCESS) sizes.push_back(size);
+    return sizes;
+  }
   CUfunction function(const std::string& name) const {
     CUfunction found = nullptr;
     check(

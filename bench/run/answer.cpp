@@ -1,0 +1,78 @@
+#include "bench/run/answer.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "bench/base/clock.hpp"
+#include "bench/base/text.hpp"
+
+namespace gemm::bench {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// What a loaded machine may put between reading the clock and sending the answer.
+constexpr double kClockPatience = 0.5;  // seconds
+
+constexpr std::size_t kMostLibraries = 100;
+
+Answer row_of(const json& answer, const ChildEnd& end, const Case& which) {
+  Answer found{row_from(answer.at("row"), which), answer.at("kernel_seconds").get<double>()};
+  const std::vector<double>& samples = found.row.timing.samples_seconds;
+  const double longest = 1.01 * end.seconds;
+  const double sampled = std::accumulate(samples.begin(), samples.end(), 0.0) *
+                         static_cast<double>(std::max<std::int64_t>(1, found.row.batch));
+  for (const double seconds : {found.kernel_seconds, sampled})
+    if (!(seconds >= 0 && seconds <= longest))
+      throw std::runtime_error(
+          formatted("%.3g s of kernels in a process that lived %.3g s", seconds, end.seconds));
+  return found;
+}
+
+}  // namespace
+
+std::string answer_text(const std::string& token, const json& row, double kernel_seconds) {
+  const json whole = {{"token", token},
+                      {"row", row},
+                      {"libraries", libraries_json()},
+                      {"kernel_seconds", kernel_seconds},
+                      {"now", now_seconds()}};
+  return whole.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Answer answer_from(const ChildEnd& end, const std::string& token, const Case& which) {
+  if (end.answer.empty()) throw std::runtime_error("it called exit(0)");
+  const json answer = json::parse(end.answer, nullptr, false);
+  if (!answer.is_object() || !answer.contains("token") || answer["token"] != token)
+    throw std::runtime_error("it wrote to the descriptor of the result, or forked");
+  double now = 0;
+  json libraries;
+  Answer found;
+  try {
+    found = row_of(answer, end, which);
+    now = answer.at("now").get<double>();
+    libraries = answer.at("libraries");
+    if (!libraries.is_array() || libraries.size() > kMostLibraries)
+      throw std::runtime_error("libraries");
+  } catch (const std::exception& error) {
+    throw std::runtime_error("its answer is not a row: " + one_line(error.what(), 200));
+  }
+  if (!(now >= end.answered_after - kClockPatience && now <= end.answered_before + kClockPatience))
+    throw std::runtime_error(
+        formatted("its clock is %.3g s off: does it replace clock_gettime?",
+                  now < end.answered_after ? now - end.answered_after : now - end.answered_before));
+  try {
+    note_libraries(libraries);
+  } catch (const json::exception& error) {
+    throw std::runtime_error("its answer is not a row: " + one_line(error.what(), 200));
+  }
+  return found;
+}
+
+}  // namespace gemm::bench

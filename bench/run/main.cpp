@@ -20,12 +20,12 @@
 
 #include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
+#include "bench/device/nan_refusal.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/command_line.hpp"
 #include "bench/run/fixture.hpp"
 #include "bench/run/reporters.hpp"
 #include "bench/run/user_kernels.hpp"
-#include "bench/verification/nan_refusal.hpp"
 #include "kernels/user/python.hpp"
 
 namespace gemm::bench {

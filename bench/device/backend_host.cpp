@@ -1,4 +1,8 @@
 // The CPU as a device: the steady clock, plain memory, and an FP64 reference on all cores.
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -6,7 +10,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,6 +21,7 @@
 
 #include "bench/base/device_errors.hpp"
 #include "bench/device/backend.hpp"
+#include "bench/device/host_limits.hpp"
 #include "kernels/layout.hpp"
 
 namespace gemm::bench {
@@ -51,18 +55,16 @@ class HostBatch : public Batch {
 // All operands are f32: fill() refuses others.
 class HostBackend : public Backend {
  public:
+  HostBackend() {
+#ifdef _OPENMP
+    omp_set_num_threads(std::min(omp_get_max_threads(), device_.cores));
+#endif
+  }
   const DeviceInfo& device() const override { return device_; }
   std::string_view timer() const override { return "steady clock"; }
   std::optional<Overheads> overheads() override { return std::nullopt; }
 
-  double free_bytes() const override {
-    std::ifstream info("/proc/meminfo");
-    for (std::string key; info >> key;) {
-      double kibibytes = 0;
-      if (key == "MemAvailable:" && info >> kibibytes) return kibibytes * 1024;
-    }
-    return static_cast<double>(device_.memory_bytes.value_or(0));
-  }
+  double free_bytes() const override { return HostLimits().free_bytes(); }
 
   Buffer allocate(std::int64_t bytes) override {
     auto* memory = static_cast<std::byte*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));

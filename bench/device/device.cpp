@@ -1,42 +1,25 @@
 #include "bench/device/device.hpp"
 
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
-#include <fstream>
+#include <cmath>
+#include <iterator>
+#include <vector>
 
+#include "bench/device/cpu.hpp"
+#include "bench/device/host_limits.hpp"
 #include "build_info.hpp"
 
 namespace gemm::bench {
 namespace {
 
-std::string host_name_of_cpu() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  return "CPU";
-}
-
-// The process may be confined to fewer cores than the machine has.
-int usable_cores() {
+// The process may be confined to fewer cores than the machine has, or to less of their time: more
+// threads than that would wait for each other.
+int usable_cores(std::int64_t allowed, std::optional<double> quota) {
   if (!build_info::kOpenMp) return 1;
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-}
-
-// From the kernel, for one core; sysconf may add up the caches of the whole socket.
-std::int64_t largest_cache_bytes() {
-  std::int64_t largest = 0;
-  for (int index = 0; index < 8; ++index) {
-    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) +
-                       "/size");
-    std::int64_t kibibytes = 0;
-    if (file >> kibibytes) largest = std::max(largest, kibibytes * 1024);
-  }
-  return largest > 0 ? largest : std::int64_t{32} << 20;
+  constexpr double kRounding = 0.01;
+  const double granted = std::floor(quota.value_or(HUGE_VAL) + kRounding);
+  return static_cast<int>(std::max(1.0, std::min(static_cast<double>(allowed), granted)));
 }
 
 }  // namespace
@@ -85,10 +68,20 @@ void set_queried_rates(DeviceInfo& device) {
 DeviceInfo query_host() {
   DeviceInfo info;
   info.kind = Device::Kind::cpu;
-  info.name = host_name_of_cpu();
-  info.cores = usable_cores();
-  info.last_level_cache_bytes = largest_cache_bytes();
-  info.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  const HostLimits limits;
+  const std::vector<int> cores = limits.cores();
+  const Cpu cpu = read_cpu(cores.front());
+  info.name = cpu.name;
+  info.cpu_id = cpu.id;
+  info.l1_data_bytes = cpu.l1_data_bytes;
+  info.l2_bytes = cpu.l2_bytes;
+  info.l3_bytes = cpu.l3_bytes;
+  info.cpu_quota = limits.cpu_quota();
+  info.cores = usable_cores(std::ssize(cores), info.cpu_quota);
+  constexpr std::int64_t kUsualCache = std::int64_t{32} << 20;
+  info.last_level_cache_bytes =
+      cpu.l3_bytes.value_or(cpu.l2_bytes.value_or(cpu.l1_data_bytes.value_or(kUsualCache)));
+  info.memory_bytes = limits.memory_bytes();
   return info;
 }
 

@@ -14,7 +14,10 @@ struct DeviceInfo : Device {
   std::optional<std::string> uuid_hash, pci_bus_id, driver, runtime;
   std::optional<double> clock_hz, memory_clock_hz;
   std::optional<std::int64_t> bus_width_bits, memory_bytes;
-  bool integrated = false;  // shares the host's memory
+  std::optional<std::string> cpu_id;  // of a CPU, as the next line
+  std::optional<std::int64_t> l1_data_bytes, l2_bytes, l3_bytes;
+  std::optional<double> cpu_quota;  // cores whose time a cgroup grants
+  bool integrated = false;          // shares the host's memory
 };
 
 // 13000 -> "13.0"

@@ -22,6 +22,7 @@
 
 #include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
+#include "bench/device/nan_refusal.hpp"
 #include "bench/run/answer.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/command_line.hpp"
@@ -29,7 +30,6 @@
 #include "bench/run/peaks_only.hpp"
 #include "bench/run/reporters.hpp"
 #include "bench/run/user_kernels.hpp"
-#include "bench/verification/nan_refusal.hpp"
 #include "kernels/libraries.hpp"
 #include "kernels/user/python.hpp"
 

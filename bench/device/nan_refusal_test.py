@@ -15,14 +15,14 @@ set(CMAKE_CXX_STANDARD 20)
 include({ROOT}/cmake/exact_math.cmake)
 file(WRITE ${{CMAKE_BINARY_DIR}}/build_info.hpp
   "namespace gemm::bench::build_info {{ inline constexpr bool kOpenMp = false; }}")
-file(GLOB device {ROOT}/bench/device/host_limits.cpp)
-add_executable(probe main.cpp ${{device}} {ROOT}/bench/base/text.cpp {ROOT}/bench/device/device.cpp
-  {ROOT}/bench/device/backend_host.cpp {ROOT}/bench/verification/nan_refusal.cpp
+add_executable(probe main.cpp {ROOT}/bench/base/text.cpp {ROOT}/bench/device/device.cpp
+  {ROOT}/bench/device/backend_host.cpp {ROOT}/bench/device/cpu.cpp
+  {ROOT}/bench/device/host_limits.cpp {ROOT}/bench/device/nan_refusal.cpp
   {ROOT}/bench/verification/verdict.cpp)
 target_include_directories(probe PRIVATE {ROOT} ${{CMAKE_BINARY_DIR}})
 target_link_libraries(probe $<$<NOT:$<BOOL:${{WITHOUT}}>>:exact_math>)
 """
-MAIN = """#include "bench/verification/nan_refusal.hpp"
+MAIN = """#include "bench/device/nan_refusal.hpp"
 #include <cstdio>
 #include <exception>
 int main() try {
@@ -72,7 +72,7 @@ def test_nan_is_refused_with_fast_math(tmp_path: Path, compiler: str) -> None:
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_a_build_that_would_accept_nan_does_not_start(tmp_path: Path, compiler: str) -> None:
     flags = "-ffast-math -ffinite-math-only"
-    source = str(ROOT / "bench" / "verification" / "nan_refusal.cpp")
+    source = str(ROOT / "bench" / "device" / "nan_refusal.cpp")
     command = [compiler, "-std=c++20", *flags.split(), f"-I{ROOT}", "-fsyntax-only", source]
     said = subprocess.run(command, check=False, capture_output=True, text=True)
     assert said.returncode != 0

@@ -1,4 +1,4 @@
-#include "bench/verification/nan_refusal.hpp"
+#include "bench/device/nan_refusal.hpp"
 
 #include <gtest/gtest.h>
 

@@ -19,8 +19,8 @@ SOURCES = [
 # have one, they follow each other, and any of them will do.
 PROVIDERS = {
     "algorithm": "all_of any_of clamp copy copy_n count count_if equal fill fill_n find find_if "
-    "for_each includes is_sorted lower_bound max max_element min min_element mismatch none_of nth_element "
-    "replace_if shuffle sort stable_partition stable_sort unique upper_bound",
+    "for_each includes is_sorted lower_bound max max_element min min_element mismatch none_of "
+    "nth_element replace_if shuffle sort stable_partition stable_sort unique upper_bound",
     "array": "array",
     "atomic": r"atomic\w* memory_order\w*",
     "bit": "bit_cast bit_ceil bit_width countr_zero",

@@ -344,8 +344,8 @@ TEST(Measurement, WhatGrowsIsSkippedInATallProblemToo) {
 // It may load a library or compile.
 TEST(Measurement, NoKernelIsJudgedByItsFirstLaunch) {
   static bool loaded;
-  const auto kernel = sleeper(
-      right_after<[](const Problem&) { return std::exchange(loaded, true) ? 0 : 60'000; }>);
+  const auto kernel =
+      sleeper(right_after<[](const Problem&) { return std::exchange(loaded, true) ? 0 : 60'000; }>);
   loaded = false;
   EXPECT_EQ(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1), "");
 }

@@ -53,6 +53,9 @@ json identity(const DeviceInfo& device) {
           {"device", device.name},
           {"uuid_hash", json_of(device.uuid_hash)},
           {"cores", device.cores},
+          {"cpu_id", json_of(device.cpu_id)},
+          {"caches",
+           {json_of(device.l1_data_bytes), json_of(device.l2_bytes), json_of(device.l3_bytes)}},
           {"driver", json_of(device.driver)}};
 }
 
@@ -224,7 +227,8 @@ std::filesystem::path peaks_file(const DeviceInfo& device) {
     cache = variable("HOME") / ".cache";
   }
   return cache / "gemm_bench" /
-         (slug(device.name) + (device.uuid_hash ? "-" + *device.uuid_hash : "") + ".json");
+         (slug(device.name + " " + device.cpu_id.value_or("")) +
+          (device.uuid_hash ? "-" + *device.uuid_hash : "") + ".json");
 }
 
 std::vector<MeasuredPeak> load_peaks(const std::filesystem::path& file, const DeviceInfo& device) {

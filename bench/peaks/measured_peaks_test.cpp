@@ -76,6 +76,9 @@ TEST_F(KeptPeaks, BelongToADeviceAndItsDriver) {
   other = device_;
   other.cores = 4;
   EXPECT_EQ(found(other), Labels{});
+  other = device_;
+  other.l1_data_bytes = 48 << 10;
+  EXPECT_EQ(found(other), Labels{});
 }
 
 TEST_F(KeptPeaks, OfOtherProbesOrWithoutSenseAreNone) {

@@ -37,10 +37,8 @@ Row settled_row(double sm_hz = 1560e6, double swing_hz = 30e6) {
   row.batch = 1;
   row.timing.samples_seconds.assign(1240, 1e-3);
   row.timing.samples_sm_hz.assign(1240, sm_hz);
-  row.timing.warmup = {.seconds = 3.2,
-                       .settled = true,
-                       .watched = "SM clock and power",
-                       .energy = {.watts = 693}};
+  row.timing.warmup = {
+      .seconds = 3.2, .settled = true, .watched = "SM clock and power", .energy = {.watts = 693}};
   row.timing.converged = true;
   row.timing.gpu.readings = 60;
   row.timing.gpu.sm_hz = Range{sm_hz - swing_hz, sm_hz, sm_hz + swing_hz};

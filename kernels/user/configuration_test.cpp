@@ -1,3 +1,4 @@
+// What device code says of a launch: each field is refused where the host could not use it.
 #include "kernels/user/configuration.hpp"
 
 #include <gtest/gtest.h>

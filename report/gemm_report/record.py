@@ -41,6 +41,7 @@ _READINGS_OF_HALF_A_SECOND = 25  # NVML's, at the usual interval of 20 ms
 
 Transfer = Literal["pageable", "pinned", "overlapped"]
 TRANSFERS = get_args(Transfer)
+DeviceParts = dict[str, str | None]
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 
 
@@ -71,6 +72,47 @@ class Device:
     bus_width_bits: Count | None = None
     last_level_cache_bytes: Count | None = None  # the L2 of a GPU
     memory_bytes: Count | None = None
+    cpu_id: Text | None = None  # vendor, family, model, stepping; of ARM the fields of MIDR_EL1
+    cpu_quota: Positive | None = None  # cores whose time a cgroup grants
+    l1_data_bytes: Count | None = None  # this and the next two of a CPU
+    l2_bytes: Count | None = None
+    l3_bytes: Count | None = None
+
+    @property
+    def model(self) -> DeviceParts:
+        """What tells it from hardware of another speed, each part as a text.
+
+        The memory of a GPU in GiB: drivers keep different small parts of it. A part that is not
+        known is None, and fits any.
+        """
+        gpu = self.kind == "gpu"
+        memory = self.memory_bytes if gpu else None
+        caches = {"L1d": self.l1_data_bytes, "L2": self.l2_bytes, "L3": self.l3_bytes}
+        return {
+            "name": self.name,
+            "SMs": self.sm_count and f"{self.sm_count} SMs",
+            "memory": memory and f"{memory / 2**30:.0f} GiB",
+            "CPU": self.cpu_id,
+            **{name: size and f"{name} {size / 2**10:.0f} KiB" for name, size in caches.items()},
+            "cores": self.cores and f"{self.cores} cores",
+        }
+
+    @property
+    def key(self) -> DeviceParts:
+        """Its model and the power limit: only where these are equal do times compare."""
+        watts = self.power_limit_w
+        return {**self.model, "power limit": watts and f"power limit {watts:.0f} W"}
+
+
+def told_apart(one: DeviceParts, other: DeviceParts) -> tuple[str, str] | None:
+    """Each by its name and the parts that differ; None where these are of the same device."""
+    differing = [part for part in one if None not in (one[part], other[part])]
+    differing = [part for part in differing if one[part] != other[part]]
+    if not differing:
+        return None
+    named = dict.fromkeys(["name", *differing])
+    first, second = (", ".join(side[part] or "" for part in named) for side in (one, other))
+    return first, second
 
 
 @dataclass(frozen=True)

@@ -232,12 +232,12 @@ def _write(
 
 def _other_device(base: list[Run], new: list[Run]) -> str | None:
     """Why times say nothing about code; None where all runs are of one device."""
-    first, unknown = base[0], "an unknown device"
+    first = base[0]
     for run in (*base, *new):
-        if run.device != first.device:
+        if devices := run.unlike(first):
             return (
-                f"{run.path}: was made on {run.device or unknown}, {first.path} on "
-                f"{first.device or unknown}: give runs of one, or --across-devices"
+                f"{run.path}: was made on {devices[0]}, {first.path} on {devices[1]}: "
+                "give runs of one, or --across-devices"
             )
     return None
 
@@ -254,7 +254,7 @@ def _calibration(named: str | None, base: list[Run], new: list[Run]) -> Calibrat
     folders = dict.fromkeys(run.path.parent for run in (*reversed(new), *reversed(base)))
     folder, like = next(iter(folders)), new[-1].record
     folders |= dict.fromkeys(sorted(_REPOSITORY.glob("*/")))
-    if found := newest_calibration(folders, new[-1].device):
+    if found := newest_calibration(folders, new[-1].device, like and like.device):
         return found
     if like is None or min(len(base), len(new)) >= ENOUGH_PROCESSES:
         return None

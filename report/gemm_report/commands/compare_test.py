@@ -152,6 +152,21 @@ def test_bad_options_give_one_line(
     assert expected in said
 
 
+def test_another_device_of_the_same_name_is_refused(
+    rewritten: Rewritten, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def with_l1(kibibytes: int) -> Callable[[Any], None]:
+        return lambda document: document["context"]["gemm"]["device"].update(
+            l1_data_bytes=kibibytes << 10
+        )
+
+    small, large = (rewritten(f"{each}.json", 1.0, with_l1(each)) for each in (32, 48))
+    assert compare(small, large) == OTHER_DEVICE
+    said = capsys.readouterr().err
+    assert "Test GPU, L1d 48 KiB" in said
+    assert "Test GPU, L1d 32 KiB" in said
+
+
 def test_another_device_is_refused_unless_told(
     rewritten: Rewritten, gpu_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

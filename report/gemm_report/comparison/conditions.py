@@ -32,7 +32,7 @@ def _processes(record: Record) -> int | None:
 # Equal runs are equal in all of these.
 CONDITIONS: Mapping[str, Callable[[Any], object]] = {
     "libraries": _libraries,
-    "device": attrgetter("device.name"),
+    "device": lambda record: ", ".join(filter(None, record.device.model.values())),
     "GPU": attrgetter("device.uuid_hash"),
     "driver": attrgetter("device.driver"),
     "runtime": attrgetter("device.runtime"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gemm_report.grouping import grouped
 from gemm_report.ladder.rows import middle
-from gemm_report.record import Record, Row
+from gemm_report.record import Record, Row, told_apart
 
 if TYPE_CHECKING:
     from gemm_report.comparison.noise.within import LogMedian
@@ -46,6 +46,14 @@ class Run:
     untimed: Mapping[str, str]
     record: Record | None = None
     failed: frozenset[str] = frozenset()
+
+    def unlike(self, other: "Run") -> tuple[str, str] | None:
+        """What the devices of the two are; None where it is the same one."""
+        if self.record and other.record:
+            return told_apart(self.record.device.key, other.record.device.key)
+        if self.device == other.device:
+            return None
+        return self.device or "an unknown device", other.device or "an unknown device"
 
 
 def run_of(record: Record) -> Run:

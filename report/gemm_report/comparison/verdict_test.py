@@ -16,6 +16,7 @@ from gemm_report.conftest import clocks
 from gemm_report.document import RecordError
 from gemm_report.record import DeviceCode, Record, Row
 
+UNKNOWN = dict.fromkeys(("uuid_hash", "driver", "runtime", "power_limit_w"))
 WITHIN = LogMedian(0.0, 0.0003**2, 30)
 
 
@@ -76,7 +77,7 @@ def calibrated(logs: Mapping[str, Sequence[float]]) -> Calibration:
         )
         for each, values in logs.items()
     ]
-    device, method = Device("Test GPU", None, None), Method(None)
+    device, method = Device(kind="gpu", name="Test GPU", **UNKNOWN), Method(None)
     return Calibration(1, "0123abc", 6, device, method, tuple(rows), "noise.json")
 
 

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from gemm_report.document import RecordError
 from gemm_report.figures.page import run_line
 from gemm_report.ladder.rows import drawn_rows
-from gemm_report.record import Record, Row
+from gemm_report.record import Record, Row, told_apart
 
 _LISTED = 8
 
 
 def check_device(record: Record, other: Record) -> None:
     """RecordError where one figure, with one set of peaks, would be wrong for both."""
-    if (record.device.kind, record.device.name) != (other.device.kind, other.device.name):
+    if devices := told_apart(other.device.model, record.device.model):
         raise RecordError(
-            f"{other.path}: was made on {other.device.name}, {record.path.name} on "
-            f"{record.device.name}: give two records of one device"
+            f"{other.path}: was made on {devices[0]}, {record.path.name} on {devices[1]}: "
+            "give two records of one device"
         )
 
 

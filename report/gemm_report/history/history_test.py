@@ -429,6 +429,14 @@ def test_states_and_gpus_are_series_of_their_own(
     assert capsys.readouterr().out.count(" records, newest ") == 3
 
 
+def test_devices_of_one_name_are_kept_apart_by_what_they_are(few: Path) -> None:
+    edited(few, slice(0, 5), lambda d: d["context"]["gemm"]["device"].update(l2_bytes=1 << 20))
+    edited(few, slice(5, 8), lambda d: d["context"]["gemm"]["device"].update(l2_bytes=2 << 20))
+    devices = [entry.device for entry in read_history(few, Refusals()).entries]
+    name = devices[0]
+    assert devices == [name] * 5 + [f"{name}, L2 2048 KiB"] * 3 + [name] * 4
+
+
 def test_cases_that_are_gone_are_told_with_what_became_of_them(
     few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

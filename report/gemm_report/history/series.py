@@ -59,6 +59,7 @@ class Entry:
     setting: tuple[str | None, ...]
     gpu: str | None
     state: tuple[str | None, ...]
+    model: tuple[str | None, ...]  # of the device
     libraries: tuple[tuple[str, str], ...] = ()  # names, which their kernels have too, and releases
 
 
@@ -141,6 +142,7 @@ def read(path: Path) -> tuple[Entry, list[Timing]]:
         setting=_setting(record),
         gpu=record.device.uuid_hash,
         state=tuple(getattr(record.method, name) for name in STATE),
+        model=tuple(record.device.model.values()),
         libraries=tuple(record.releases.items()),
     )
     told = (row for row in record.rows if row.status != "untimed")
@@ -208,9 +210,13 @@ def _told_apart(entries: Sequence[Entry]) -> list[Entry]:
         several = len({entry.gpu for entry in its} - {None}) > 1
         columns = zip(*(entry.state for entry in its), strict=True)
         usual = [Counter(column).most_common(1)[0][0] for column in columns]
+        known = (filter(None, column) for column in zip(*(e.model for e in its), strict=True))
+        models = [next(iter(Counter(column).most_common(1)), (None,))[0] for column in known]
         for entry in its:
             parts = zip(STATE, entry.state, usual, strict=True)
             differing = [part or f"{what} unknown" for what, part, most in parts if part != most]
+            pairs = zip(entry.model, models, strict=True)
+            differing += [part for part, most in pairs if part and part != most]
             which = [f"GPU {(entry.gpu or 'unknown')[:8]}"] if several else []
             labels[entry.path] = ", ".join([name, *which, *differing])
     return [replace(entry, device=labels[entry.path]) for entry in entries]

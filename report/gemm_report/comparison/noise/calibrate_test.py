@@ -162,7 +162,7 @@ def set_device(key: str, value: object) -> Callable[[Any], None]:
 
 
 DIFFERENCES: dict[str, tuple[Callable[[Any], object], str]] = {
-    "device": (set_device("name", "Other GPU"), "its device is Other GPU, that of"),
+    "device": (set_device("name", "Other GPU"), "its device is Other GPU, "),
     "GPU": (set_device("uuid_hash", "0ther"), "its GPU is 0ther, that of"),
     "GPU not known": (set_device("uuid_hash", None), "its GPU is None, that of"),
     "driver": (set_device("driver", "1.0"), "its driver is 1.0, that of"),

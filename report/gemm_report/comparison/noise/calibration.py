@@ -32,13 +32,15 @@ from gemm_report.document import (
 )
 from gemm_report.grouping import grouped
 from gemm_report.ladder.rows import timed_rows
-from gemm_report.record import Identity, Part, Record, Row, variant
+from gemm_report.record import Device as AnyDevice
+from gemm_report.record import Identity, Part, Record, Row, told_apart, variant
 from gemm_report.writing.tables import columns
 
 CALIBRATION = Kind("calibration", "tools/calibrate")
 SCHEMA = 1
 
 _DEVICE = ("kind", "name", "uuid_hash", "driver", "runtime", "power_limit_w")
+_MODEL = ("sm_count", "memory_bytes", "cpu_id", "l1_data_bytes", "l2_bytes", "l3_bytes", "cores")
 # Of what history has, fewer processes say too little.
 _FEWEST = 3
 _CASE = ("kernel", "parameters", "precision", "layout", "m", "n", "k")
@@ -82,13 +84,11 @@ class Noise:
         return [math.log(each) for each in medians if each is not None]
 
 
-@dataclass(frozen=True)
-class Device:
-    """On which it was measured."""
+@dataclass(frozen=True, kw_only=True)
+class Device(AnyDevice):
+    """On which it was measured, as far as a calibration says; earlier ones say less."""
 
-    name: Text
-    driver: Text | None
-    power_limit_w: Positive | None
+    clock_hz: Positive | None = None
 
 
 @dataclass(frozen=True)
@@ -111,13 +111,17 @@ class Calibration:
     path: str = ""  # for messages
 
 
-def newest_calibration(folders: Iterable[Path], device: str | None) -> Calibration | None:
+def newest_calibration(
+    folders: Iterable[Path], name: str | None, device: AnyDevice | None = None
+) -> Calibration | None:
     """The newest one of the device that can be read, in the first of these folders that has any."""
     for folder in folders:
         for path in sorted((folder / "calibration").glob("*.json"), reverse=True):
             with suppress(RecordError):
                 found = read_calibration(path)
-                if found.device.name == device:
+                if device and told_apart(found.device.model, device.model):
+                    continue
+                if found.device.name == name:
                     return found
     return None
 
@@ -173,7 +177,7 @@ def _document(records: Sequence[Record], rows: Sequence[Sequence[Row]]) -> dict[
         "commit": first.commit,
         "build_type": first.build.type,
         "command": options_of(first),
-        "device": {key: getattr(first.device, key) for key in _DEVICE},
+        "device": {key: getattr(first.device, key) for key in (*_DEVICE, *_MODEL)},
         "utc": {"first": utc[0], "last": utc[-1]},
         "processes": len(records),
         "method": {key: getattr(first.method, key) for key in _METHOD},

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,18 @@ def test_the_newest_calibration_of_the_device_is_found(path: Path, tmp_path: Pat
     found = newest_calibration(folders, "Test GPU")
     assert found and found.path == str(folder / "2.json")
     assert newest_calibration(folders, "Third GPU") is None
+
+
+def test_the_calibration_of_another_device_of_the_same_name_is_not_taken(tmp_path: Path) -> None:
+    folder = tmp_path / "calibration"
+    folder.mkdir()
+    device = {**DOCUMENT["device"], "sm_count": 16}
+    (folder / "1.json").write_text(json.dumps({**DOCUMENT, "device": device}), encoding="utf-8")
+    sliced = newest_calibration([tmp_path], "Test GPU")
+    assert sliced
+    whole = dataclasses.replace(sliced.device, sm_count=132)
+    assert newest_calibration([tmp_path], "Test GPU", sliced.device)
+    assert newest_calibration([tmp_path], "Test GPU", whole) is None
 
 
 def test_the_test_data_is_what_the_schema_says() -> None:

@@ -52,7 +52,7 @@ def console(record: Record) -> str:
 
 
 def _cells(row: Row) -> str:
-    assert row.flop_per_second is not None and row.clocks is not None
+    assert row.flop_per_second is not None
     of_peak, at_clock, library = (
         "-" if share is None else f"{100 * share:.1f}"
         for share in (row.of_roof_nominal, row.of_roof_at_clock, row.of_library)
@@ -61,7 +61,7 @@ def _cells(row: Row) -> str:
     return (
         f"{time_text(row.seconds.median):>9} {row.flop_per_second * 1e-12:7.4g} TFLOP/s"
         f" {of_peak:>6} {at_clock:>10} {library:>9} {sm_hz[len(sm_hz) // 2] * 1e-6:6.0f}"
-        f" {row.clocks.power_w.median:4.0f} {len(row.samples_seconds):7}"
+        f" {f'{row.power_w:.0f}' if row.power_w else '-':>4} {len(row.samples_seconds):7}"
     )
 
 

@@ -23,7 +23,7 @@ JSON_FIELDS(Range, min, median, max)
 JSON_FIELDS(LoadedLibrary, name, version, file, detail)
 JSON_FIELDS(KernelCode, name, fingerprint, registers, shared_bytes, local_bytes, threads, blocks,
             occupancy)
-JSON_FIELDS(Energy, watts, seconds, readings, source, why_not)
+JSON_FIELDS(Energy, watts, seconds, changes, why_not)
 JSON_FIELDS(Warmup, seconds, settled, watched)
 JSON_FIELDS(GpuState, readings, sm_hz, memory_hz, power_w, temperature_c, throttled_share, reasons)
 JSON_FIELDS(GpuHealth, sm_hz, memory_hz, power_w, temperature_c, reasons, ecc_corrected,

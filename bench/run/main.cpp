@@ -233,9 +233,9 @@ int run(int argc, char** argv, std::optional<std::string> token = std::nullopt) 
   if (options.list_options) std::cout << options_as_markdown();
   if (options.list_kernels || options.list_options) return 0;
   watch_for_interrupt();
+  const Environment environment = clean_environment();
   if (options.peaks_only) return print_peaks(options, {argv, argv + argc}, command);
   if (options.rerun) rerun_on_save(options);
-  const Environment environment = clean_environment();
 
   std::string why_no_gpu;
   std::unique_ptr<Backend> backend = make_backend(options, why_no_gpu);

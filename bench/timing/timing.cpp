@@ -290,8 +290,8 @@ Timing Sampling::finish() const {
     }
   timing.gpu = summarize(readings);
 
-  const std::vector<GpuReading> all =
-      monitor_->between(spans_.front().from - 1, spans_.back().to + 1);
+  // Not of what ran before or runs next.
+  const std::vector<GpuReading> all = monitor_->between(spans_.front().from, spans_.back().to);
   for (std::size_t i = 0; i < spans_.size(); ++i) {
     const Span& span = spans_[i];
     const double middle = (span.from + span.to) / 2;

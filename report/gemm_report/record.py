@@ -377,8 +377,7 @@ class Energy:
 
     watts: Positive | None  # mean; null where it was not measured
     seconds: Nonnegative  # of that stretch
-    readings: Whole  # in it, that differ from the one before
-    source: Literal["energy counter", "power readings"] | None
+    changes: Whole  # of NVML's energy counter in it
     why_not: Text | None  # it was not measured
 
 

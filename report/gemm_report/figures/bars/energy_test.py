@@ -25,9 +25,9 @@ def test_power_is_that_of_a_settled_stretch(gpu: Record) -> None:
         slow_sensor = dataclasses.replace(clocks(power_w=442.0), readings=readings)
         return dataclasses.replace(gpu.rows[0], clocks=slow_sensor, energy=energy)
 
-    measured = Energy(watts=700.0, seconds=0.6, readings=6, source="energy counter", why_not=None)
+    measured = Energy(watts=700.0, seconds=0.6, changes=6, why_not=None)
     assert row(measured, 5).power_w == 700.0
-    short = Energy(watts=None, seconds=0.1, readings=0, source=None, why_not="too short")
+    short = Energy(watts=None, seconds=0.1, changes=0, why_not="too short")
     assert row(short, 100).power_w is None
     assert row(short, 100).joules is None
     # Earlier records.

@@ -14,10 +14,12 @@
 
 #include "bench/base/device_errors.hpp"
 #include "bench/device/device.hpp"
+#include "bench/device/operand_layout.hpp"
 #include "bench/device/transfer.hpp"
 #include "bench/kernel_code/kernel_code.hpp"
 #include "bench/verification/fill.hpp"
 #include "bench/verification/freivalds.hpp"
+#include "bench/verification/renewal.hpp"
 #include "bench/verification/verdict.hpp"
 #include "kernels/gemm.hpp"
 
@@ -82,6 +84,16 @@ class Backend {
   // row i and column j is flipped (Signs::flips).
   virtual void flip(void* matrix, ElementType type, std::int64_t rows, std::int64_t columns,
                     const Signs& signs) = 0;
+  // Enqueues new values for A and B of each set, which depend on the seed, the set and the place
+  // alone, and NaN for C. Where A has enough rows, one of them has eight elements that are not zero,
+  // at random places; so has a column of B.
+  virtual void renew(const RingMemory& ring, std::uint64_t seed) = 0;
+  // Enqueues the check of the sets at these places, whose values are by that seed: C holds the
+  // product, A, B and the guards are as they were written, and C does not change meanwhile. `secret`
+  // was drawn after their launches.
+  virtual std::unique_ptr<PendingVerdict> check(const RingMemory& ring, std::uint64_t seed,
+                                                std::span<const std::int64_t> places,
+                                                std::uint64_t secret) = 0;
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
   // Enqueues the fingerprint of some memory into `to`, which is on the device; for `copy` to fetch.
   virtual void fingerprint(const void* from, std::int64_t bytes, std::uint64_t* to) = 0;

@@ -290,6 +290,12 @@ class CudaBackend : public Backend {
     check(cudaGetLastError());
   }
 
+  void renew(const RingMemory&, std::uint64_t) override { throw std::logic_error("renew"); }
+  std::unique_ptr<PendingVerdict> check(const RingMemory&, std::uint64_t,
+                                        std::span<const std::int64_t>, std::uint64_t) override {
+    throw std::logic_error("check");
+  }
+
   void fingerprint(const void* from, std::int64_t bytes, std::uint64_t* to) override {
     check(cudaMemsetAsync(to, 0, sizeof *to, stream_));
     fingerprint_kernel<<<blocks(), 256, 0, stream_>>>(

@@ -89,6 +89,12 @@ class HostBackend : public Backend {
         values[i * columns + j] *= static_cast<float>(signs.at(i, j));
   }
 
+  void renew(const RingMemory&, std::uint64_t) override { throw std::logic_error("renew"); }
+  std::unique_ptr<PendingVerdict> check(const RingMemory&, std::uint64_t,
+                                        std::span<const std::int64_t>, std::uint64_t) override {
+    throw std::logic_error("check");
+  }
+
   void fingerprint(const void* from, std::int64_t bytes, std::uint64_t* to) override {
     const auto* begin = static_cast<const unsigned char*>(from);
     const std::int64_t words = (bytes + 3) / 4;

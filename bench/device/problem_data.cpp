@@ -21,8 +21,6 @@ constexpr double kReserveBytes = 256 << 20;  // left to handles, workspaces and 
 
 std::string gigabytes(double bytes) { return formatted("%.3g GB", bytes * 1e-9); }
 
-std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
-
 template <typename T>
 T read_as(const unsigned char* from) {
   T value;
@@ -61,27 +59,8 @@ std::uint64_t seed_of(std::uint64_t renewal, std::int64_t set) {
   return random_bits(renewal, static_cast<std::uint64_t>(set)) >> 2;
 }
 
-// Of 128 rows.
-std::int64_t last_guard_bytes(const Problem& p) {
-  constexpr std::int64_t kMostBytes = 4 << 20;
-  return aligned(
-      std::clamp(128 * p.n * traits_of(p.precision).output_bytes, kGuardBytes, kMostBytes));
-}
-
 }  // namespace
 
-OperandLayout::OperandLayout(const Problem& p) {
-  const PrecisionTraits& traits = traits_of(p.precision);
-  a_bytes = p.m * p.k * traits.input_bytes;
-  b_bytes = p.k * p.n * traits.input_bytes;
-  c_bytes = p.m * p.n * traits.output_bytes;
-  a = kGuardBytes;
-  b = a + aligned(a_bytes) + kGuardBytes;
-  c = b + aligned(b_bytes) + kGuardBytes;
-  total = c + aligned(c_bytes) + last_guard_bytes(p);
-}
-
-// In floating point: the bytes of the largest shapes overflow an integer.
 std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
   const double output = 1.0 * traits_of(p.precision).output_bytes * p.m * p.n;
   const double inputs = bytes_minimum(p) - output;
@@ -92,7 +71,7 @@ std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
 
 double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets,
                                  Reference reference) {
-  const double each = bytes_minimum(p) + 3.0 * (kGuardBytes + 256) + last_guard_bytes(p);
+  const double each = OperandLayout::most_bytes(p);
   const double checks =
       reference == Reference::product
           ? 2.0 * sizeof(double) * p.m * p.n

@@ -1,9 +1,7 @@
 // Operands and reference of a problem: made once, shared by every kernel that computes it.
 //
 // Operand sets differ in the signs of A's rows and B's columns: a result of one set is wrong in
-// another. Each operand set is one allocation: guard, A, guard, B, guard, C, guard. The guards are
-// NaN (-1 in integers): reads beyond a matrix make the result wrong, and writes there
-// are found. The last one has room for a tile that is not cut at the end of C.
+// another.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +13,9 @@
 #include <vector>
 
 #include "bench/device/backend.hpp"
+#include "bench/device/operand_layout.hpp"
 
 namespace gemm::bench {
-
-constexpr std::int64_t kGuardBytes = 16 << 10;
-
-// Offsets of the three matrices of a set in its allocation.
-struct OperandLayout {
-  std::int64_t a_bytes, b_bytes, c_bytes, a, b, c, total;
-  explicit OperandLayout(const Problem& p);
-};
 
 // What results are compared with: the FP64 product, or, where that is too large or takes too long,
 // Freivalds' check.

@@ -36,6 +36,12 @@ class ForwardingBackend : public Backend {
             std::uint64_t seed) override {
     real_.fill(to, type, count, fill, seed);
   }
+  void renew(const RingMemory& ring, std::uint64_t seed) override { real_.renew(ring, seed); }
+  std::unique_ptr<PendingVerdict> check(const RingMemory& ring, std::uint64_t seed,
+                                        std::span<const std::int64_t> places,
+                                        std::uint64_t secret) override {
+    return real_.check(ring, seed, places, secret);
+  }
   void copy(void* to, const void* from, std::int64_t bytes) override {
     real_.copy(to, from, bytes);
   }

@@ -1,0 +1,40 @@
+// Where the matrices of operand sets lie. Each set is: guard, A, guard, B, guard, C, guard. The
+// guards are NaN (-1 in integers): reads beyond a matrix make the result wrong, and writes there
+// are found. The last one has room for a tile that is not cut at the end of C.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "bench/verification/fill.hpp"
+#include "kernels/gemm.hpp"
+
+namespace gemm::bench {
+
+constexpr std::int64_t kGuardBytes = 16 << 10;
+
+// Offsets of the three matrices of a set in its memory, and the bytes of each and of the whole.
+struct OperandLayout {
+  std::int64_t a_bytes, b_bytes, c_bytes, a, b, c, total;
+  explicit OperandLayout(const Problem& p);
+  // At least the whole, of shapes too whose bytes overflow an integer.
+  static double most_bytes(const Problem& p);
+
+  Operands at(std::byte* base) const { return {base + a, base + b, base + c}; }
+};
+
+// Operand sets of a problem, one behind the other, whose values are renewed together.
+struct RingMemory {
+  Problem problem;
+  Fill fill;
+  std::byte* base;
+  std::int64_t sets;
+
+  OperandLayout layout() const { return OperandLayout(problem); }
+  Operands operands(std::int64_t set) const {
+    const OperandLayout where = layout();
+    return where.at(base + set * where.total);
+  }
+};
+
+}  // namespace gemm::bench

@@ -27,20 +27,30 @@ namespace gemm::bench {
 
 using Buffer = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
 
-struct BatchTime {
-  double seconds;               // for the whole batch, which has finished
-  std::optional<double> sm_hz;  // mean SM clock over it, by the timers on the GPU
+// Launches in order, ready to be handed to the device again and again.
+class Sequence {
+ public:
+  virtual ~Sequence() = default;
+  // Returns when the first of them, or the graph, was handed over (now_seconds()).
+  virtual double enqueue() = 0;
+  virtual std::string_view launch() const = 0;  // "stream", "graph" or "call": how they get there
 };
 
-// A batch of launches that can be timed again and again.
-class Batch {
+// A moment in the device's stream. It may be set again once the device has come so far.
+class Mark {
  public:
-  virtual ~Batch() = default;
-  // `afterwards` enqueues work right behind the launches; it is not timed.
-  virtual BatchTime time(const std::function<void()>& afterwards = {}) = 0;
-  virtual void rewind() = 0;  // the next time begins with the first launch again
-  virtual std::string_view launch()
-      const = 0;  // "stream", "graph" or "call": how it reaches the device
+  virtual ~Mark() = default;
+  // With the SM's clock read just before or after the moment, so that it is outside of what begins
+  // or ends there. Before it, the device waits for so long, in which the host enqueues what
+  // follows.
+  enum class Clock { unread, before, after };
+  virtual void set(Clock clock = Clock::unread, double head_start_seconds = 0) = 0;
+};
+
+// From one mark to another.
+struct Elapsed {
+  double seconds;
+  std::optional<double> sm_hz;  // mean SM clock, by the timers on the GPU where both marks read it
 };
 
 // A kernel with the copies that a program makes around it, from and to matrices of the host, on
@@ -85,12 +95,12 @@ class Backend {
   virtual void flip(void* matrix, ElementType type, std::int64_t rows, std::int64_t columns,
                     const Signs& signs) = 0;
   // Enqueues new values for A and B of each set, which depend on the seed, the set and the place
-  // alone, and NaN for C. Where A has enough rows, one of them has eight elements that are not zero,
-  // at random places; so has a column of B.
+  // alone, and NaN for C. Where A has enough rows, one of them has eight elements that are not
+  // zero, at random places; so has a column of B.
   virtual void renew(const RingMemory& ring, std::uint64_t seed) = 0;
   // Enqueues the check of the sets at these places, whose values are by that seed: C holds the
-  // product, A, B and the guards are as they were written, and C does not change meanwhile. `secret`
-  // was drawn after their launches.
+  // product, A, B and the guards are as they were written, and C does not change meanwhile.
+  // `secret` was drawn after their launches.
   virtual std::unique_ptr<PendingVerdict> check(const RingMemory& ring, std::uint64_t seed,
                                                 std::span<const std::int64_t> places,
                                                 std::uint64_t secret) = 0;
@@ -121,10 +131,11 @@ class Backend {
   // The GPU kernels that a launch runs, as far as that can be known
   // (bench/kernel_code/kernel_code.hpp).
   virtual LaunchedKernels kernels_of(const Launch& launch) = 0;
-  // `count` launches that rotate through `launches` and continue where the last batch ended; as
-  // CUDA graphs if `graph`. The launches must outlive the batch.
-  virtual std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
-                                       bool graph) = 0;
+  // As one CUDA graph if `graph`. The launches must outlive it.
+  virtual std::unique_ptr<Sequence> sequence(std::vector<const Launch*> launches, bool graph) = 0;
+  virtual std::unique_ptr<Mark> mark() = 0;
+  // Waits until the device has come to the later one. Both are this backend's.
+  virtual Elapsed between(const Mark& from, const Mark& to) = 0;
   // A GPU's only; with the values of these operand sets.
   virtual std::unique_ptr<EndToEnd> end_to_end(const Transferred& what,
                                                std::span<const Operands> sets) = 0;

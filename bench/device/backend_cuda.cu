@@ -9,7 +9,6 @@
 #include <functional>
 #include <iterator>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -25,6 +24,7 @@
 #include "bench/base/device_errors.hpp"
 #include "bench/base/text.hpp"
 #include "bench/device/backend.hpp"
+#include "bench/device/batch.hpp"
 #include "bench/device/element_types.cuh"
 #include "bench/device/verify_cuda.cuh"
 #include "bench/kernel_code/fingerprint.hpp"
@@ -96,41 +96,35 @@ __global__ void stamp_kernel(Stamp* stamp, unsigned wait_nanoseconds) {
   *stamp = {now(), clock64()};
 }
 
-// A stream of the device that can be stamped, and waited for with a time limit.
+// The device's stream, and waiting for it with a time limit.
 class Timeline {
  public:
   Timeline(int sm_count, double patience_seconds)
-      : sm_count_(sm_count), patience_(patience_seconds), stream_(make_stream()) {
-    void* memory = nullptr;  // the kernel writes into the host's memory: nothing to copy
-    check(cudaHostAlloc(&memory, 2 * sizeof(Stamp), cudaHostAllocMapped));
-    stamps_.reset(static_cast<Stamp*>(memory));
-  }
+      : sm_count_(sm_count), patience_(patience_seconds), stream_(make_stream()) {}
 
   operator cudaStream_t() const { return stream_.get(); }
 
-  // The stamp after a wait, in which the host enqueues the launches, so that they start without
-  // waiting for the host.
-  void stamp(int which, unsigned wait_nanoseconds) {
-    stamps_.get()[which] = {};
-    stamp_kernel<<<2 * sm_count_, 1, 0, stream_.get()>>>(stamps_.get() + which, wait_nanoseconds);
+  // Two blocks for each SM, so that one is on SM 0.
+  void stamp(Stamp* to, double wait_seconds) {
+    stamp_kernel<<<2 * sm_count_, 1, 0, stream_.get()>>>(to,
+                                                         static_cast<unsigned>(1e9 * wait_seconds));
   }
 
-  // Of the SM between the two stamps. The nanoseconds advance in steps of up to a microsecond.
-  std::optional<double> sm_hz() const {
-    const Stamp &from = stamps_.get()[0], &to = stamps_.get()[1];
-    const auto nanoseconds = static_cast<double>(to.nanoseconds - from.nanoseconds);
-    const auto cycles = static_cast<double>(to.cycles - from.cycles);
-    const bool both = from.nanoseconds > 0 && to.nanoseconds > from.nanoseconds;
-    if (!both || nanoseconds < kShortestNanoseconds || !(cycles > 0)) return std::nullopt;
-    return 1e9 * cycles / nanoseconds;
-  }
-
-  // cudaStreamSynchronize, but for a GPU that never finishes.
   void finish() const {
+    wait([&] { return cudaStreamQuery(stream_.get()); });
+  }
+  void wait_for(cudaEvent_t event) const {
+    wait([&] { return cudaEventQuery(event); });
+  }
+
+ private:
+  // cudaStreamSynchronize and its like, but for a GPU that never finishes.
+  template <typename Query>
+  void wait(Query&& query) const {
     check(cudaGetLastError());
     const double start = now_seconds();
     for (;;) {
-      const cudaError_t status = cudaStreamQuery(stream_.get());
+      const cudaError_t status = query();
       if (status != cudaErrorNotReady) return check(status);
       const double waited = now_seconds() - start;
       if (waited > patience_)
@@ -140,94 +134,94 @@ class Timeline {
     }
   }
 
- private:
-  static constexpr double kShortestNanoseconds = 200e3;
-
   int sm_count_;
   double patience_;
   OwnedStream stream_;
-  Owned<Stamp*, cudaFreeHost> stamps_;
 };
 
-// Rotated launches between two events.
-class StreamBatch : public Batch {
+class CudaMark : public Mark {
  public:
-  StreamBatch(Timeline& timeline, std::span<const Launch> launches, std::int64_t count)
-      : stream_(timeline), launches_(launches), count_(count) {}
-
-  // The stamps are outside the events: nothing but the launches is timed.
-  BatchTime time(const std::function<void()>& afterwards) override {
-    stream_.stamp(0, head_start_);
-    const double before = now_seconds();
-    check(cudaEventRecord(start_.get(), stream_));
-    const double needed_nanoseconds = 1e9 * (enqueue() - before);
-    check(cudaEventRecord(stop_.get(), stream_));
-    if (afterwards) afterwards();
-    head_start_ = static_cast<unsigned>(
-        std::clamp(2 * needed_nanoseconds, kShortestHeadStart, kLongestHeadStart));
-    stream_.stamp(1, 0);
-    stream_.finish();
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, start_.get(), stop_.get()));
-    return {milliseconds * 1e-3, stream_.sm_hz()};
+  explicit CudaMark(Timeline& stream) : stream_(stream) {
+    void* memory = nullptr;  // the kernel writes into the host's memory: nothing to copy
+    check(cudaHostAlloc(&memory, sizeof(Stamp), cudaHostAllocMapped));
+    stamp_.reset(static_cast<Stamp*>(memory));
   }
-  void rewind() override { next_ = 0; }
-  std::string_view launch() const override { return "stream"; }
 
- protected:
-  // Returns when the first launch, or the graph, was handed to the device (now_seconds()).
-  virtual double enqueue() {
+  void set(Clock clock, double head_start_seconds) override {
+    *stamp_ = {};
+    if (clock == Clock::before || head_start_seconds > 0)
+      stream_.stamp(stamp_.get(), head_start_seconds);
+    check(cudaEventRecord(event_.get(), stream_));
+    stamped_after_ = clock == Clock::after;
+    if (!stamped_after_) return;
+    stream_.stamp(stamp_.get(), 0);
+    check(cudaEventRecord(stamped_.get(), stream_));
+  }
+
+  static Elapsed between(const CudaMark& from, const CudaMark& to) {
+    to.stream_.wait_for(to.stamped_after_ ? to.stamped_.get() : to.event_.get());
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, from.event_.get(), to.event_.get()));
+    return {milliseconds * 1e-3, sm_hz(*from.stamp_, *to.stamp_)};
+  }
+
+ private:
+  // The nanoseconds advance in steps of up to a microsecond.
+  static std::optional<double> sm_hz(const Stamp& from, const Stamp& to) {
+    constexpr double kShortestNanoseconds = 200e3;
+    const auto nanoseconds = static_cast<double>(to.nanoseconds - from.nanoseconds);
+    const auto cycles = static_cast<double>(to.cycles - from.cycles);
+    const bool both = from.nanoseconds > 0 && to.nanoseconds > from.nanoseconds;
+    if (!both || nanoseconds < kShortestNanoseconds || !(cycles > 0)) return std::nullopt;
+    return 1e9 * cycles / nanoseconds;
+  }
+
+  Timeline& stream_;
+  OwnedEvent event_ = make_event(), stamped_ = make_event(cudaEventDisableTiming);
+  bool stamped_after_ = false;
+  Owned<Stamp*, cudaFreeHost> stamp_;
+};
+
+class StreamSequence : public Sequence {
+ public:
+  StreamSequence(Timeline& stream, std::vector<const Launch*> launches)
+      : stream_(stream), launches_(std::move(launches)) {}
+  double enqueue() override {
     double first = 0;
-    for (std::int64_t i = 0; i < count_; ++i) {
-      launches_[next_++ % launches_.size()](stream_);
-      if (i == 0) first = now_seconds();
+    for (const Launch* launch : launches_) {
+      (*launch)(stream_);
+      if (first == 0) first = now_seconds();
     }
     check(cudaGetLastError());
     return first;
   }
-
-  Timeline& stream_;
-  std::span<const Launch> launches_;
-  std::int64_t count_;
+  std::string_view launch() const override { return "stream"; }
 
  private:
-  // Nanoseconds in which the host enqueues the start event and the first launch, or the graph:
-  // twice what the batch before took. An old driver takes 0.2 us for each of a graph's 1,000 nodes.
-  static constexpr double kShortestHeadStart = 20e3, kLongestHeadStart = 1e6;
-
-  unsigned head_start_ = static_cast<unsigned>(kShortestHeadStart);
-  std::size_t next_ = 0;
-  OwnedEvent start_ = make_event(), stop_ = make_event();
+  Timeline& stream_;
+  std::vector<const Launch*> launches_;
 };
 
-// The same launches as CUDA graphs, so that the host does not set the rate of short kernels: as
-// many as it takes until one begins with the first launch again.
-class GraphBatch : public StreamBatch {
+// So that the host does not set the rate of short kernels.
+class GraphSequence : public Sequence {
  public:
-  GraphBatch(Timeline& timeline, std::span<const Launch> launches, std::int64_t count)
-      : StreamBatch(timeline, launches, count) {
-    const auto sets = std::ssize(launches);
-    for (std::int64_t i = 0; i < sets / std::gcd(sets, count); ++i) graphs_.push_back(capture());
+  GraphSequence(Timeline& stream, std::vector<const Launch*> launches) : stream_(stream) {
+    StreamSequence sequence(stream, std::move(launches));
+    const OwnedGraph graph = captured(stream, [&] { sequence.enqueue(); });
+    cudaGraphExec_t exec = nullptr;
+    check(cudaGraphInstantiate(&exec, graph.get(), 0));
+    graph_.reset(exec);
+    check(cudaGraphUpload(exec, stream));
   }
-  void rewind() override { turn_ = 0; }
+  double enqueue() override {
+    check(cudaGraphLaunch(graph_.get(), stream_));
+    return now_seconds();
+  }
   std::string_view launch() const override { return "graph"; }
 
  private:
-  OwnedGraphExec capture() {
-    const OwnedGraph graph = captured(stream_, [&] { StreamBatch::enqueue(); });
-    cudaGraphExec_t exec = nullptr;
-    check(cudaGraphInstantiate(&exec, graph.get(), 0));
-    OwnedGraphExec owned_exec(exec);
-    check(cudaGraphUpload(exec, stream_));
-    return owned_exec;
-  }
-  double enqueue() override {
-    check(cudaGraphLaunch(graphs_[turn_++ % graphs_.size()].get(), stream_));
-    return now_seconds();
-  }
-
-  std::vector<OwnedGraphExec> graphs_;
-  std::size_t turn_ = 0;
+  Timeline& stream_;
+  OwnedGraphExec graph_;
 };
 
 class CudaBackend : public Backend {
@@ -253,9 +247,9 @@ class CudaBackend : public Backend {
     const std::vector<Launch> empty{[](Stream stream) { empty_kernel<<<1, 32, 0, stream>>>(); }};
     constexpr std::int64_t kLaunches = 500;
     const auto fastest = [&](const std::vector<Launch>& launches, std::int64_t count, bool graph) {
-      const std::unique_ptr<Batch> one = batch(launches, count, graph);
-      double best = one->time().seconds;
-      for (int i = 0; i < 20; ++i) best = std::min(best, one->time().seconds);
+      Batch one(*this, launches, count, graph);
+      double best = one.time().seconds;
+      for (int i = 0; i < 20; ++i) best = std::min(best, one.time().seconds);
       return best / static_cast<double>(count);
     };
     return Overheads{fastest(nothing, 1, false), fastest(empty, kLaunches, true),
@@ -380,10 +374,14 @@ class CudaBackend : public Backend {
     return bench::kernels_of(launch, stream_);
   }
 
-  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
-                               bool graph) override {
-    if (graph) return std::make_unique<GraphBatch>(stream_, launches, count);
-    return std::make_unique<StreamBatch>(stream_, launches, count);
+  std::unique_ptr<Sequence> sequence(std::vector<const Launch*> launches, bool graph) override {
+    if (graph) return std::make_unique<GraphSequence>(stream_, std::move(launches));
+    return std::make_unique<StreamSequence>(stream_, std::move(launches));
+  }
+  std::unique_ptr<Mark> mark() override { return std::make_unique<CudaMark>(stream_); }
+  Elapsed between(const Mark& from, const Mark& to) override {
+    return CudaMark::between(dynamic_cast<const CudaMark&>(from),
+                             dynamic_cast<const CudaMark&>(to));
   }
 
   std::unique_ptr<EndToEnd> end_to_end(const Transferred& what,

@@ -17,8 +17,10 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "bench/base/clock.hpp"
 #include "bench/base/device_errors.hpp"
 #include "bench/device/backend.hpp"
 #include "bench/device/host_limits.hpp"
@@ -32,24 +34,23 @@ constexpr std::int64_t kWorthThreads = 1 << 16;
 
 constexpr auto as_double = [](float value) { return double{value}; };
 
-class HostBatch : public Batch {
+class Calls : public Sequence {
  public:
-  HostBatch(std::span<const Launch> launches, std::int64_t count)
-      : launches_(launches), count_(count) {}
-  BatchTime time(const std::function<void()>& afterwards) override {
-    const auto start = std::chrono::steady_clock::now();
-    for (std::int64_t i = 0; i < count_; ++i) launches_[next_++ % launches_.size()](nullptr);
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    if (afterwards) afterwards();
-    return {passed.count(), {}};
+  explicit Calls(std::vector<const Launch*> launches) : launches_(std::move(launches)) {}
+  double enqueue() override {
+    const double first = now_seconds();
+    for (const Launch* launch : launches_) (*launch)(nullptr);
+    return first;
   }
-  void rewind() override { next_ = 0; }
   std::string_view launch() const override { return "call"; }
 
  private:
-  std::span<const Launch> launches_;
-  std::int64_t count_;
-  std::size_t next_ = 0;
+  std::vector<const Launch*> launches_;
+};
+
+struct HostMark : Mark {
+  std::chrono::steady_clock::time_point when;
+  void set(Clock, double) override { when = std::chrono::steady_clock::now(); }
 };
 
 // All operands are f32: fill() refuses others.
@@ -208,9 +209,14 @@ class HostBackend : public Backend {
   void run(const Launch& launch) override { launch(nullptr); }
   LaunchedKernels kernels_of(const Launch&) override { return {}; }
 
-  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
-                               bool) override {
-    return std::make_unique<HostBatch>(launches, count);
+  std::unique_ptr<Sequence> sequence(std::vector<const Launch*> launches, bool) override {
+    return std::make_unique<Calls>(std::move(launches));
+  }
+  std::unique_ptr<Mark> mark() override { return std::make_unique<HostMark>(); }
+  Elapsed between(const Mark& from, const Mark& to) override {
+    const std::chrono::duration<double> passed =
+        dynamic_cast<const HostMark&>(to).when - dynamic_cast<const HostMark&>(from).when;
+    return {passed.count(), {}};
   }
 
   std::unique_ptr<EndToEnd> end_to_end(const Transferred&, std::span<const Operands>) override {

@@ -249,9 +249,9 @@ std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
   return wrong_pattern(compared);
 }
 
-bool ProblemData::serves(const Problem& p) const {
+bool ProblemData::serves(const Problem& p, std::int64_t sets) const {
   const PrecisionTraits &mine = traits_of(problem_.precision), &theirs = traits_of(p.precision);
-  return problem_.m == p.m && problem_.n == p.n && problem_.k == p.k &&
+  return std::ssize(sets_) >= sets && problem_.m == p.m && problem_.n == p.n && problem_.k == p.k &&
          problem_.layout == p.layout && mine.input == theirs.input && mine.output == theirs.output;
 }
 
@@ -259,26 +259,26 @@ std::int64_t ProblemCache::set_count(const Problem& p) const {
   return rotate_ ? ProblemData::set_count(p, backend_.device()) : 1;
 }
 
-std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p, Reference reference) {
+std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p, Reference reference,
+                                               std::int64_t sets) {
   const auto found =
-      std::ranges::find_if(recent_, [&](const auto& data) { return data->serves(p); });
+      std::ranges::find_if(recent_, [&](const auto& data) { return data->serves(p, sets); });
   if (found != recent_.end()) {
     recent_.splice(recent_.begin(), recent_, found);
     return recent_.front();
   }
-  make_room(p, reference);
-  recent_.push_front(
-      std::make_shared<ProblemData>(backend_, p, fill_, seed_, set_count(p), reference));
+  make_room(p, reference, sets);
+  recent_.push_front(std::make_shared<ProblemData>(backend_, p, fill_, seed_, sets, reference));
   return recent_.front();
 }
 
-void ProblemCache::make_room(const Problem& p, Reference reference, double extra_bytes) {
-  const bool held = holds(p);
+void ProblemCache::make_room(const Problem& p, Reference reference, std::int64_t sets,
+                             double extra_bytes) {
+  const bool held = holds(p, sets);
   if (held && extra_bytes == 0) return;
-  if (held) get(p);  // is then the last that must go
-  const double needed = extra_bytes +
-                        (held ? 0 : ProblemData::bytes_needed(p, set_count(p), reference)) +
-                        kReserveBytes;
+  if (held) get(p, reference, sets);  // is then the last that must go
+  const double needed =
+      extra_bytes + (held ? 0 : ProblemData::bytes_needed(p, sets, reference)) + kReserveBytes;
   const double half = 0.5 * static_cast<double>(backend_.device().memory_bytes.value_or(0));
   while (recent_.size() > (held ? 1 : 0) && needed + half > backend_.free_bytes())
     recent_.pop_back();
@@ -287,8 +287,8 @@ void ProblemCache::make_room(const Problem& p, Reference reference, double extra
                       " are free");
 }
 
-bool ProblemCache::holds(const Problem& p) const {
-  return std::ranges::any_of(recent_, [&](const auto& data) { return data->serves(p); });
+bool ProblemCache::holds(const Problem& p, std::int64_t sets) const {
+  return std::ranges::any_of(recent_, [&](const auto& data) { return data->serves(p, sets); });
 }
 
 void ProblemCache::forget(const Problem& p) {

@@ -49,8 +49,8 @@ class ProblemData {
   // What the wrong elements of the first C that is wrong have in common (wrong_pattern.hpp); empty
   // if there are none, for a C that is too large to be looked at, and after Freivalds' check.
   std::string pattern(const Problem& p, std::int64_t count) const;
-  // Same operands and the same product, whatever the arithmetic.
-  bool serves(const Problem& p) const;
+  // As many sets, the same operands and the same product, whatever the arithmetic.
+  bool serves(const Problem& p, std::int64_t sets = 1) const;
 
  private:
   std::uint64_t fingerprint(const void* from, std::int64_t bytes) const;
@@ -79,13 +79,12 @@ class ProblemCache {
 
   std::int64_t set_count(const Problem& p) const;
 
-  // Throws OutOfMemory, saying how much is needed and how much there is, if it does not fit even
-  // alone.
-  std::shared_ptr<ProblemData> get(const Problem& p, Reference reference = Reference::product);
+  // With at least so many sets. Throws OutOfMemory, saying how much is needed and how much there
+  // is, if it does not fit even alone.
+  std::shared_ptr<ProblemData> get(const Problem& p, Reference reference, std::int64_t sets);
   // Evicts cached problems until p and `extra_bytes` more fit; throws like get if they do not.
-  void make_room(const Problem& p, Reference reference = Reference::product,
-                 double extra_bytes = 0);
-  bool holds(const Problem& p) const;
+  void make_room(const Problem& p, Reference reference, std::int64_t sets, double extra_bytes = 0);
+  bool holds(const Problem& p, std::int64_t sets) const;
   // After a kernel went wrong: it may have written anywhere, and the next one must not be blamed
   // for it.
   void forget(const Problem& p);

@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bench/device/backend.hpp"
 
@@ -70,10 +72,11 @@ class ForwardingBackend : public Backend {
   }
   void run(const Launch& launch) override { real_.run(launch); }
   LaunchedKernels kernels_of(const Launch& launch) override { return real_.kernels_of(launch); }
-  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
-                               bool graph) override {
-    return real_.batch(launches, count, graph);
+  std::unique_ptr<Sequence> sequence(std::vector<const Launch*> launches, bool graph) override {
+    return real_.sequence(std::move(launches), graph);
   }
+  std::unique_ptr<Mark> mark() override { return real_.mark(); }
+  Elapsed between(const Mark& from, const Mark& to) override { return real_.between(from, to); }
   std::unique_ptr<EndToEnd> end_to_end(const Transferred& what,
                                        std::span<const Operands> sets) override {
     return real_.end_to_end(what, sets);

@@ -78,10 +78,16 @@ void Interleaving::run(const Case& which, std::optional<Case> baseline,
   TimingPlan plan = bench_.options.timing;
   if (samples) plan.samples = samples;
   Timing theirs;
-  row.rotation_sets = mine->rotation_sets();
-  row.timing = mine->time(plan, bench_.seconds_left(), other.get(), &theirs, &row.audit);
-  row.batch = mine->plan().size;
+  try {
+    row.timing = mine->time(plan, bench_.seconds_left(), other.get(), &theirs);
+  } catch (const BaselineFailed& error) {
+    try_baseline(*baseline, [&] { throw error; });  // says so
+    return run(which, {}, samples, row);
+  }
+  row.rotation_sets = mine->sets();
+  row.batch = mine->batch();
   row.launch = mine->launch();
+  row.checks = mine->checks();
   bench_.kernel_seconds += row.timing.kernel_seconds;
   row.verdict = mine->verify();
   const auto require_possible = [&](const Case& one, const Timing& timing) {

@@ -21,7 +21,7 @@ std::optional<LibraryRate> LibraryRates::fastest(const std::vector<Case>& cases)
       Row row{.which = one};
       row.timing = bench_.active->time(plan, bench_.seconds_left());
       bench_.active->verify();
-      if (const auto wrong = bench_.impossible(one, row.timing, bench_.active->rotation_sets()))
+      if (const auto wrong = bench_.impossible(one, row.timing, bench_.active->sets()))
         throw std::runtime_error(*wrong);
       if (!best || row.flop_per_second() > best->flop_per_second)
         best = LibraryRate{one.kernel->label(), row.flop_per_second()};

@@ -48,38 +48,48 @@ void Measurement::prepare(double seconds_left) {
   const double started = now_seconds();
   const auto left = [&] { return seconds_left - (now_seconds() - started); };
   try {
-    data_ = cache_.get(p, make_room(left));
+    data_ = cache_.get(p, make_room(left), sets_to_verify());
     prepare_launches(affordable_sets(left()));
   } catch (const OutOfMemory& error) {
     throw Skipped(error.what());
   }
-  poison();
-  const double deadline = now_seconds() + std::min(options_.timing.budget_seconds, left());
+  verify_until(now_seconds() + std::min(options_.timing.budget_seconds, left()));
+}
+
+// Two: a kernel could be right on one by what it kept of another. End to end, as many as are timed.
+std::int64_t Measurement::sets_to_verify() const {
+  const std::int64_t sets = cache_.set_count(case_.problem);
+  return case_.transfer ? sets : std::min<std::int64_t>(sets, 2);
+}
+
+Verdict Measurement::verify_until(double deadline) {
+  data_->poison();
+  if (end_to_end_) end_to_end_->poison();
   for (const Launch& launch : launches_) {
     if (interrupted()) throw Interrupted();
     if (now_seconds() > deadline)
       throw Skipped("verification took longer than the budget: raise --gemm_row_budget");
     backend_.run(launch);
   }
-  judge(rotation_sets());
+  return judge();
 }
 
 // The FP64 product if there are memory and time for it, else Freivalds' check.
 Reference Measurement::make_room(const std::function<double()>& left) {
   const Problem& p = case_.problem;
   const double extra_bytes =
-      case_.transfer ? static_cast<double>(cache_.set_count(p)) * bytes_minimum(p) : 0;
+      case_.transfer ? static_cast<double>(sets_to_verify()) * bytes_minimum(p) : 0;
   const auto seconds = [&](Reference reference) {
     return predict(std::min(options_.timing.budget_seconds, left()),
                    [&](const Problem& corner) { return time_data(corner, reference); });
   };
   try {
-    cache_.make_room(p, Reference::product, extra_bytes);
-    if (cache_.holds(p) ||
+    cache_.make_room(p, Reference::product, sets_to_verify(), extra_bytes);
+    if (cache_.holds(p, sets_to_verify()) ||
         seconds(Reference::product) <= std::min(options_.timing.budget_seconds, left()))
       return Reference::product;
   } catch (const OutOfMemory&) {  // the check needs less
-    cache_.make_room(p, Reference::rows, extra_bytes);
+    cache_.make_room(p, Reference::rows, sets_to_verify(), extra_bytes);
   }
   require_time(seconds(Reference::rows), left());
   return Reference::rows;
@@ -136,7 +146,7 @@ Measurement::Prediction Measurement::time_launch(const Problem& corner) {
     backend_.run(launches[0]);  // loads the code
     double once = now_seconds() - start;
     for (int tries = 0; tries < 5 && now_seconds() - start < kEnoughSeconds; ++tries)
-      once = std::min(once, backend_.batch(launches, 1, false)->time().seconds);
+      once = std::min(once, Batch(backend_, launches, 1, false).time().seconds);
     return once;
   };
   const double larger = flop(p) / flop(corner);
@@ -177,8 +187,9 @@ Transferred Measurement::transferred(const Problem& p) const {
 std::int64_t Measurement::affordable_sets(double seconds_left) {
   const auto all = std::ssize(data_->sets());
   const std::int64_t fewest = std::min<std::int64_t>(all, 2);
-  // In addition to the verified ones: two for calibration, warm-up, two samples, and the parts.
-  const double others = 5 + (case_.transfer ? kFewestTries : 0);
+  // Besides the verified ones: two for calibration, warm-up, three samples with a lead as long, the
+  // last verification, and the parts.
+  const double others = 9 + (case_.transfer ? kFewestTries : 0);
   const double limit = std::min(options_.timing.budget_seconds, seconds_left);
   const double once = predict(limit / (static_cast<double>(all) + others),
                               [&](const Problem& corner) { return time_launch(corner); });
@@ -194,84 +205,117 @@ void Measurement::prepare_launches(std::int64_t sets) {
     launches_ = end_to_end_->launches(EndToEnd::Part::whole);
     return;
   }
-  while (rotation_sets() < sets)
+  while (std::ssize(launches_) < sets)
     launches_.push_back(
         case_.kernel->prepare(case_.problem, backend_.device(), data_->sets()[launches_.size()]));
 }
 
-void Measurement::make_batch() {
-  TimingPlan timing = options_.timing;
-  if (!case_.kernel->python.empty()) timing.graph_below_seconds = kPythonGraphBelowSeconds;
-  if (!plan_) plan_ = try_out(backend_, timing, launches_);
-  if (case_.transfer) plan_->graph = false;  // a program copies and launches one by one
-  try {
-    batch_ = backend_.batch(launches_, plan_->size, plan_->graph);  // from the first set on
-  } catch (const std::exception&) {
-    if (case_.kernel->python.empty() || !plan_->graph) throw;
-    plan_->graph = false;  // it does what a graph cannot hold: waits for the device, for example
-    batch_ = backend_.batch(launches_, plan_->size, false);
-  }
+void Measurement::make_batch(std::span<const Launch> launches, BatchPlan plan) {
+  batch_ = std::make_unique<Batch>(backend_, launches, plan.size, plan.graph);
 }
 
-void Measurement::poison() {
-  data_->poison();
-  if (end_to_end_) end_to_end_->poison();
-}
-
-// NaN into every C, so that what the following samples leave behind can be judged.
-void Measurement::begin() {
-  batch_->rewind();
-  poison();
-  launched_ = 0;
-}
-
-Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measurement* baseline,
-                         Timing* baseline_timing, std::optional<AuditResult>* audited) {
+void Measurement::begin(const TimingPlan& plan, double seconds_left) {
+  plan_ = plan;
   if (plan.state == State::settled) idle(plan.cooldown_seconds);
-  const double deadline = now_seconds() + std::min(plan.budget_seconds, seconds_left);
-  make_batch();
-  std::vector<Batch*> batches{batch_.get()};
-  if (baseline != nullptr) {
-    baseline->make_batch();
-    batches.push_back(baseline->batch_.get());
+  deadline_ = now_seconds() + std::min(plan.budget_seconds, seconds_left);
+  checks_.reset();
+  batch_.reset();
+  ring_.reset();  // its memory is free then
+  if (!case_.kernel->python.empty()) plan_.graph_below_seconds = kPythonGraphBelowSeconds;
+  const double seconds = seconds_of_launch(backend_, launches_);
+  if (case_.transfer || plan.samples == 1) {
+    BatchPlan batch = plan_batch(plan_, seconds, std::ssize(launches_), backend_.device().kind);
+    if (case_.transfer) batch.graph = false;  // a program copies and launches one by one
+    make_batch(launches_, batch);
+    return;
   }
-  Warmup warmup;
-  if (plan.state == State::settled) warmup = warm_up(plan, monitor_, batches, deadline);
+  RingPlan ring = plan_ring(plan_, seconds, case_.problem, backend_.device(), backend_.free_bytes(),
+                            options_.rotate);
+  try {
+    ring_.emplace(backend_, case_, options_.fill, ring);
+  } catch (const OutOfMemory& error) {
+    throw Skipped(error.what());
+  } catch (const std::exception&) {
+    if (case_.kernel->python.empty() || !ring.graph) throw;
+    ring.graph = false;  // it does what a graph cannot hold: waits for the device, for example
+    ring_.emplace(backend_, case_, options_.fill, ring);
+  }
+  constexpr std::int64_t kAhead = 3;
+  ahead_ = backend_.device().kind == Device::Kind::gpu && !case_.kernel->rearranges ? kAhead : 1;
+  make_batch(ring_->launches(), {ring.launches, ring.graph});
+}
 
-  begin();
-  if (baseline != nullptr) baseline->begin();
-  Sampling mine(plan, monitor_, deadline, warmup.throttled);
-  Sampling theirs(plan, monitor_, deadline, warmup.throttled);
-  std::optional<Audit> audit;
-  // Operands that were rearranged beforehand have the old values. One sample is for a profiler,
-  // under which every launch is slow.
-  if (audited != nullptr && !case_.transfer && !case_.kernel->rearranges && plan.samples != 1)
-    audit.emplace(backend_, *data_, case_.problem, launches_, *plan_, *batch_);
-  const double free_bytes = backend_.free_bytes();
-  while (!mine.enough() || (baseline != nullptr && !theirs.enough())) {
-    if (audit) audit->perhaps(mine.last_seconds());
-    mine.take(*batch_, plan_->size);
-    if (baseline != nullptr) theirs.take(*baseline->batch_, baseline->plan_->size);
-  }
-  Timing timing = mine.finish();
-  launched_ = std::ssize(timing.samples_seconds) * plan_->size;
-  timing.warmup = warmup;
+void Measurement::begin_samples(const Warmup& warmup) {
+  warmup_ = warmup;
+  if (!ring_) batch_->rewind();
+  sampling_.emplace(plan_, monitor_, deadline_, warmup.throttled);
+  free_bytes_ = backend_.free_bytes();
+  repetitions_ = 0;
+}
+
+bool Measurement::enough() {
+  return sampling_->enough() && (!ring_ || ring_->checked() || sampling_->late());
+}
+
+void Measurement::sample() {
+  if (interrupted()) throw Interrupted();
+  if (plan_.state == State::burst) idle(plan_.cooldown_seconds);
+  const double from = now_seconds();
+  if (!ring_) return sampling_->add(batch_->time(), batch_->size(), from);
+  do ring_->enqueue(repetitions_);
+  while (plan_.state != State::burst && ring_->queued() < ahead_);
+  const Elapsed time = ring_->read();
+  if (warmup_.throttled) repetitions_ = ring_->repetitions_at_cap();
+  // More than were asked for are for the checks alone.
+  if (!plan_.samples || sampling_->taken() < *plan_.samples)
+    sampling_->add(time, ring_->plan().timed, from);
+}
+
+Timing Measurement::finish() {
+  while (ring_ && ring_->queued() > 0) ring_->read();
+  backend_.finish_all();
+  if (ring_) checks_ = ring_->checks();
+  Timing timing = sampling_->finish();
+  timing.warmup = warmup_;
   if (backend_.device().kind == Device::Kind::gpu)
-    timing.memory_kept_bytes = std::max(0.0, free_bytes - backend_.free_bytes());
-  timing.kernel_seconds += warmup.kernel_seconds;
-  if (baseline != nullptr) {
-    *baseline_timing = theirs.finish();
-    launched_ = 0;  // both wrote to the same C
-  }
-  if (audit) {
-    *audited = audit->finish(deadline);
-    launched_ = 0;  // C has been poisoned since
-  }
+    timing.memory_kept_bytes = std::max(0.0, free_bytes_ - backend_.free_bytes());
+  timing.kernel_seconds += warmup_.kernel_seconds;
   return timing;
 }
 
-Verdict Measurement::judge(std::int64_t launched) {
-  const std::int64_t count = std::min(launched, rotation_sets());
+Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measurement* baseline,
+                         Timing* baseline_timing) {
+  std::vector<Measurement*> both{this};
+  if (baseline != nullptr) both.push_back(baseline);
+  const auto each = [&](auto&& step) {
+    for (Measurement* one : both) try {
+        step(*one);
+      } catch (const Interrupted&) {
+        throw;
+      } catch (const DeviceLost&) {
+        throw;
+      } catch (const std::exception& error) {
+        if (one == this) throw;
+        throw BaselineFailed(error.what());
+      }
+  };
+  std::vector<Batch*> batches;
+  each([&](Measurement& one) {
+    one.begin(plan, seconds_left);
+    batches.push_back(one.batch_.get());
+  });
+  Warmup warmup;
+  if (plan.state == State::settled) warmup = warm_up(plan, monitor_, batches, deadline_);
+  each([&](Measurement& one) { one.begin_samples(warmup); });
+  while (!std::ranges::all_of(both, &Measurement::enough))
+    each([](Measurement& one) { one.sample(); });
+  Timing timing;
+  each([&](Measurement& one) { (&one == this ? timing : *baseline_timing) = one.finish(); });
+  return timing;
+}
+
+Verdict Measurement::judge() {
+  const std::int64_t count = std::ssize(launches_);
   if (end_to_end_) end_to_end_->deliver(count);
   const Verdict verdict = data_->judge(case_.problem, count);
   if (auto wrong = complaint(case_.problem, verdict)) {
@@ -282,14 +326,7 @@ Verdict Measurement::judge(std::int64_t launched) {
   return verdict;
 }
 
-Verdict Measurement::verify() {
-  if (launched_ == 0) {
-    begin();
-    batch_->time();
-    launched_ = plan_->size;
-  }
-  return judge(launched_);
-}
+Verdict Measurement::verify() { return verify_until(std::numeric_limits<double>::infinity()); }
 
 Launch Measurement::kernel() const {
   return end_to_end_ ? end_to_end_->launches(EndToEnd::Part::kernel)[0] : launches_[0];
@@ -299,13 +336,13 @@ Launch Measurement::kernel() const {
 PartTimes Measurement::time_parts() {
   const auto seconds = [&](EndToEnd::Part part) {
     const std::vector<Launch> launches = end_to_end_->launches(part);
-    const std::unique_ptr<Batch> batch = backend_.batch(launches, plan_->size, false);
+    Batch batch(backend_, launches, batch_->size(), false);
     Timing timing;
     const double enough = now_seconds() + 0.2;
     for (int tries = 0; tries < kMostTries && (tries < kFewestTries || now_seconds() < enough);
          ++tries) {
       if (interrupted()) throw Interrupted();
-      timing.samples_seconds.push_back(batch->time().seconds / static_cast<double>(plan_->size));
+      timing.samples_seconds.push_back(batch.time().seconds / static_cast<double>(batch.size()));
     }
     return timing.quantile_seconds(0.5);
   };

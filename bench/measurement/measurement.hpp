@@ -13,7 +13,7 @@
 #include "bench/cases/cases.hpp"
 #include "bench/cases/options.hpp"
 #include "bench/device/problem_data.hpp"
-#include "bench/measurement/audit.hpp"
+#include "bench/measurement/ring.hpp"
 #include "bench/timing/timing.hpp"
 
 namespace gemm::bench {
@@ -25,10 +25,9 @@ struct Skipped : std::runtime_error {
 
 Skipped run_budget_is_spent(const Options& options);
 
-// The kernel computed something else; what() says where and by how much.
-struct WrongResult : std::runtime_error {
-  WrongResult(const std::string& what, const Verdict& v) : std::runtime_error(what), verdict(v) {}
-  Verdict verdict;
+// The kernel that another is interleaved with failed.
+struct BaselineFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 class Measurement {
@@ -43,22 +42,33 @@ class Measurement {
   void prepare(double seconds_left);
 
   const Case& which() const { return case_; }
-  // After time(), or after it was a baseline.
-  const BatchPlan& plan() const { return *plan_; }
-  std::int64_t rotation_sets() const { return std::ssize(launches_); }
-  std::string_view launch() const { return batch_->launch(); }
+  // After time(), or after it was a baseline: launches of a sample, and how they were submitted.
+  std::int64_t batch() const { return ring_ ? ring_->plan().timed : batch_->size(); }
+  std::string_view launch() const { return ring_ ? ring_->launch() : batch_->launch(); }
+  std::int64_t sets() const { return std::ssize(ring_ ? ring_->launches() : launches_); }
   // Without the copies around it.
   Launch kernel() const;
+  // Of the samples; none of a case with a transfer, and of a single sample, which is for a
+  // profiler.
+  const std::optional<Checks>& checks() const { return checks_; }
 
   // Warms up and samples. With a `baseline` the samples of the two are interleaved, in one power
-  // state, and `baseline_timing` gets the other's. With `audited` there are audits among the
-  // samples, unless the case has a transfer or the kernel works on operands that it rearranged
-  // beforehand. No longer than the plan's budget or `seconds_left`.
+  // state, and `baseline_timing` gets the other's. No longer than the plan's budget or
+  // `seconds_left`, but for the fewest samples. Throws Suspect and NotChecked, too, and
+  // BaselineFailed.
   Timing time(const TimingPlan& plan, double seconds_left, Measurement* baseline = nullptr,
-              Timing* baseline_timing = nullptr, std::optional<AuditResult>* audited = nullptr);
+              Timing* baseline_timing = nullptr);
 
-  // Judges what the timed launches left behind; throws WrongResult. Where a baseline wrote to the
-  // same matrices, what a further batch leaves behind.
+  // The same step by step: with everything that the samples need, warmed up by warm_up() or
+  // together with another; sample() until enough(); then finish().
+  void begin(const TimingPlan& plan, double seconds_left);
+  Batch& batch_to_warm_up() { return *batch_; }
+  void begin_samples(const Warmup& warmup);
+  bool enough();
+  void sample();
+  Timing finish();
+
+  // Judges every element of what further launches leave behind; throws WrongResult.
   Verdict verify();
 
   // After time(), of a case with a transfer: the copies and the kernel, each alone.
@@ -83,10 +93,10 @@ class Measurement {
   void prepare_launches(std::int64_t sets);
   // How many operand sets can be verified and timed; throws Skipped if not even the fewest can.
   std::int64_t affordable_sets(double seconds_left);
-  void poison();
-  void make_batch();
-  void begin();
-  Verdict judge(std::int64_t launched);
+  void make_batch(std::span<const Launch> launches, BatchPlan batch);
+  std::int64_t sets_to_verify() const;
+  Verdict verify_until(double deadline);
+  Verdict judge();
 
   Backend& backend_;
   const GpuMonitor* monitor_;
@@ -97,10 +107,16 @@ class Measurement {
   // ever, so that the whole measurement is then leaked.
   std::shared_ptr<ProblemData> data_, corner_data_;
   std::unique_ptr<EndToEnd> end_to_end_, corner_end_to_end_;  // of a case with a transfer
-  std::vector<Launch> launches_, corner_launch_;              // one for each operand set
-  std::optional<BatchPlan> plan_;
+  std::vector<Launch> launches_, corner_launch_;              // on each of the verified sets
+  std::optional<Ring> ring_;
   std::unique_ptr<Batch> batch_;
-  std::int64_t launched_ = 0;  // since C was poisoned; 0: verify() must launch again
+
+  TimingPlan plan_;
+  double deadline_ = 0, free_bytes_ = 0;
+  Warmup warmup_;
+  std::optional<Sampling> sampling_;
+  std::int64_t ahead_ = 1, repetitions_ = 0;  // passes in flight; launches after a pass
+  std::optional<Checks> checks_;
 };
 
 }  // namespace gemm::bench

@@ -38,7 +38,7 @@ struct Plan {
   std::vector<Launch> launches;
   std::size_t batch_size = 0;
   std::unique_ptr<Batch> batch;
-  std::vector<BatchTime> times;
+  std::vector<Elapsed> times;
 };
 
 // Interleaves samples of the plans of a problem, so that all of them meet the same temperatures and
@@ -47,10 +47,10 @@ void time_interleaved(const Problem& p, std::vector<Plan>& plans) {
   constexpr int kRounds = 5;
   for (int round = 0; round < kRounds; ++round)
     for (Plan& plan : plans)
-      if (const BatchTime time = plan.batch->time(); round > 0) plan.times.push_back(time);
+      if (const Elapsed time = plan.batch->time(); round > 0) plan.times.push_back(time);
   for (Plan& plan : plans) {
-    std::ranges::sort(plan.times, {}, &BatchTime::seconds);
-    const BatchTime& time = plan.times[plan.times.size() / 2];
+    std::ranges::sort(plan.times, {}, &Elapsed::seconds);
+    const Elapsed& time = plan.times[plan.times.size() / 2];
     std::printf("%s %s %s %s %zu %.3f %.3f %.0f\n", name_of(Shape{p.m, p.n, p.k}).c_str(),
                 std::string(traits_of(p.precision).name).c_str(),
                 std::string(name_of(p.layout)).c_str(), plan.kernel.c_str(), plan.index,
@@ -73,7 +73,7 @@ void time_plans(Backend& backend, const Problem& p, double limit, double sample_
     for (const Operands& set : data.sets()) plan.launches.push_back(candidate.prepare(set));
     const BatchPlan batch = try_out(backend, timing, plan.launches);
     plan.batch_size = batch.size;
-    plan.batch = backend.batch(plan.launches, batch.size, batch.graph);
+    plan.batch = std::make_unique<Batch>(backend, plan.launches, batch.size, batch.graph);
     plans.push_back(std::move(plan));
   };
   const auto has = [](const auto& list, auto value) { return std::ranges::count(list, value) > 0; };

@@ -20,6 +20,7 @@
 #include "bench/base/json.hpp"
 #include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
+#include "bench/device/batch.hpp"
 #include "bench/peaks/measured_peaks_json.hpp"
 
 namespace gemm::bench {
@@ -97,7 +98,7 @@ Launch fastest_of(Backend& backend, const std::vector<Launch>& ways, std::int64_
   double best_seconds = HUGE_VAL;
   for (const Launch& one : ways) {
     backend.run(one);
-    const double seconds = backend.batch({&one, 1}, batch, false)->time().seconds;
+    const double seconds = Batch(backend, {&one, 1}, batch, false).time().seconds;
     if (best != nullptr && !(seconds < best_seconds)) continue;
     best_seconds = seconds;
     best = &one;

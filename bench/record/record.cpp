@@ -24,7 +24,7 @@ JSON_FIELDS(LoadedLibrary, name, version, file, detail)
 JSON_FIELDS(KernelCode, name, fingerprint, registers, shared_bytes, local_bytes, threads, blocks,
             occupancy)
 JSON_FIELDS(Energy, watts, seconds, changes, why_not)
-JSON_FIELDS(Warmup, seconds, settled, watched)
+JSON_FIELDS(Warmup, seconds, settled, watched, sm_hz)
 JSON_FIELDS(GpuState, readings, sm_hz, memory_hz, power_w, temperature_c, throttled_share, reasons)
 JSON_FIELDS(GpuHealth, sm_hz, memory_hz, power_w, temperature_c, reasons, ecc_corrected,
             ecc_uncorrected, rows_remapped, remapping_pending, remapping_failed, xids,
@@ -45,7 +45,7 @@ void fields(Io& io, Like<Verdict> auto& verdict) {
 }
 
 JSON_FIELDS(Versus, kernel, library, ratio, low, high, seconds, samples)
-JSON_FIELDS(AuditResult, batches, ratio, low, high, after_pause)
+JSON_FIELDS(Checks, passes, launches, checked, uses, lead_ratio, launch_share)
 JSON_FIELDS(PartTimes, to_device_seconds, kernel_seconds, from_device_seconds)
 JSON_FIELDS(Deviation, code, value, text)
 JSON_FIELDS(OthersLoad, cpus, busy_share, steal_share)
@@ -71,7 +71,7 @@ void fields(Io& io, Like<Row> auto& row) {
   io("memory_kept_bytes", row.timing.memory_kept_bytes);
   io("clocks", row.timing.gpu);
   io("versus", row.versus);
-  io("audit", row.audit);
+  io("checks", row.checks);
   io("host", row.host);
   io("end_to_end", row.parts);
 }
@@ -264,7 +264,7 @@ const Row* Results::fastest_row(bool library,
   const Row* best = nullptr;
   for (const auto& [name, rows] : rows_) {
     const Row& row = rows.back();
-    if (row.timed() && !row.which.transfer && row.which.kernel->is_library() == library &&
+    if (row.rated() && !row.which.transfer && row.which.kernel->is_library() == library &&
         counts(row.which.problem) &&
         (best == nullptr || row.flop_per_second() > best->flop_per_second()))
       best = &row;
@@ -287,7 +287,7 @@ std::optional<Roof> Results::roof_of(const Row& row, const Clocks& clocks) const
 
 std::optional<double> Results::of_roof(const Row& row, const Clocks& clocks) const {
   const auto roof = roof_of(row, clocks);
-  if (!roof || !row.timed()) return std::nullopt;
+  if (!roof || !row.rated()) return std::nullopt;
   return row.flop_per_second() / roof->flop_per_second;
 }
 
@@ -304,8 +304,8 @@ std::optional<double> Results::of_roof_at_clock(const Row& row) const {
 }
 
 std::optional<double> Results::of_library(const Row& row) const {
-  if (row.timed() && row.versus && row.versus->library) return row.versus->ratio;
-  if (!row.timed() || row.which.transfer) return std::nullopt;
+  if (row.rated() && row.versus && row.versus->library) return row.versus->ratio;
+  if (!row.rated() || row.which.transfer) return std::nullopt;
   const auto best = library_rate(row.which.problem);
   if (!best) return std::nullopt;
   return row.flop_per_second() / best->flop_per_second;
@@ -368,7 +368,7 @@ json Results::to_json(const Row& row) const {
   const bool paired = row.versus && row.versus->library;
   all.update({{"seconds", json_of(timing.quartiles_seconds())},
               {"median_interval", json_of(timing.median_interval())},
-              {"flop_per_second", row.flop_per_second()},
+              {"flop_per_second", row.rated() ? json(row.flop_per_second()) : json(nullptr)},
               {"of_roof_nominal", json_of(of_roof(row))},
               {"roof_at_clock", at_clock ? roof_json(*at_clock) : json(nullptr)},
               {"of_roof_at_clock", json_of(of_roof_at_clock(row))},

@@ -35,7 +35,7 @@ struct Row {
   std::optional<Verdict> verdict;
   std::optional<Versus> versus;
   std::optional<PartTimes> parts;  // of a case with a transfer
-  std::optional<AuditResult> audit;
+  std::optional<Checks> checks;    // none: no rate (a single sample), or end to end
   std::optional<OthersLoad> host;  // from its preparation to its last check
   std::string skipped, failed;     // why; at most one is not empty
   bool suspect = false;  // failed: the result is right, but the time is not that of the work
@@ -47,6 +47,8 @@ struct Row {
   std::string why_untimed() const {
     return failed.empty() ? "SKIPPED: " + skipped : (suspect ? "SUSPECT: " : "FAILED: ") + failed;
   }
+  // Whether it has a rate: of a single sample, for a profiler, nothing was checked.
+  bool rated() const { return timed() && (checks || which.transfer); }
   double seconds() const { return timing.quantile_seconds(0.5); }
   double flop_per_second() const { return flop(which.problem) / seconds(); }
   std::optional<double> hidden_share() const {

@@ -68,7 +68,8 @@ std::string peak_text(const Peak& peak) {
 
 // Why a row is above the peak of its unit; empty where it is not, or where that is not known.
 std::string above_peak_text(const Peak* peak, const Row& row) {
-  if (peak == nullptr || !peak->per_second || !(row.flop_per_second() > *peak->per_second))
+  if (peak == nullptr || !peak->per_second || !row.rated() ||
+      !(row.flop_per_second() > *peak->per_second))
     return "";
   const auto clock = row.timing.median_sm_hz();
   if (peak->limit_per_second && peak->contradiction.empty() &&
@@ -206,6 +207,7 @@ Console::Layout Console::layout(Width width) const {
 std::string Console::cell(Column column, const Row& row) const {
   const Timing& timing = row.timing;
   if (column == Column::time) return time_text(row.seconds());
+  if (column == Column::rate && !row.rated()) return "-";
   if (column == Column::rate) return rate_text(row.flop_per_second(), row.which.problem.precision);
   if (column == Column::peak) return percent_text(results_.of_roof(row));
   if (column == Column::at_clock) return percent_text(results_.of_roof_at_clock(row));

@@ -57,7 +57,7 @@ void GemmFixture::TearDown(benchmark::State& state) {
   results.add(case_.name(), row_);
   progress_.end(now_seconds());
   if (!row_.timed()) return;
-  state.counters["GFLOP/s"] = row_.flop_per_second() * 1e-9;
+  state.counters["GFLOP/s"] = row_.rated() ? row_.flop_per_second() * 1e-9 : kUnknown;
   state.counters["%roof"] = 100 * results.of_roof(row_).value_or(kUnknown);
   state.counters["%roof_at_clock"] = 100 * results.of_roof_at_clock(row_).value_or(kUnknown);
   state.counters["%library"] = 100 * results.of_library(row_).value_or(kUnknown);

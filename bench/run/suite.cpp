@@ -15,7 +15,6 @@
 #include "bench/base/interrupt.hpp"
 #include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
-#include "bench/measurement/audit.hpp"
 #include "bench/measurement/measurement.hpp"
 #include "bench/peaks/measured_peaks.hpp"
 #include "bench/run/answer.hpp"

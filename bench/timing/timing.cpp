@@ -29,7 +29,7 @@ constexpr double kSwingSeconds = 1.0;
 // and may be of what ran before.
 constexpr double kFallen = 0.99;
 constexpr double kBlindWarmupSeconds = 0.25;
-constexpr std::size_t kFewestSamples = 6;
+constexpr std::int64_t kFewestSamples = 6, kFewestOfLong = 3;
 constexpr double kNormalQuantile = 1.96;  // kConfidence of a normal distribution is within
 
 // A value and when it was seen.
@@ -79,16 +79,19 @@ BatchPlan plan_batch(const TimingPlan& plan, double seconds_per_launch, std::int
   return {graph ? (size + sets - 1) / sets * sets : size, graph};
 }
 
-BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Launch> launches) {
-  const std::unique_ptr<Batch> one = backend.batch(launches, 1, false);
+double seconds_of_launch(Backend& backend, std::span<const Launch> launches) {
+  Batch one(backend, launches, 1, false);
   // The faster of two: one may be held up by whatever else the machine does.
-  double per_launch = std::min(one->time().seconds, one->time().seconds);
+  const double alone = std::min(one.time().seconds, one.time().seconds);
   constexpr double kEnoughSeconds = 2e-3;
-  if (per_launch < kEnoughSeconds) {
-    const auto count = static_cast<std::int64_t>(kEnoughSeconds / std::max(per_launch, 1e-5));
-    per_launch = backend.batch(launches, count, false)->time().seconds / static_cast<double>(count);
-  }
-  return plan_batch(plan, per_launch, std::ssize(launches), backend.device().kind);
+  if (alone >= kEnoughSeconds) return alone;
+  const auto count = static_cast<std::int64_t>(kEnoughSeconds / std::max(alone, 1e-5));
+  return Batch(backend, launches, count, false).time().seconds / static_cast<double>(count);
+}
+
+BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Launch> launches) {
+  return plan_batch(plan, seconds_of_launch(backend, launches), std::ssize(launches),
+                    backend.device().kind);
 }
 
 double Timing::quantile_seconds(double share) const {
@@ -138,7 +141,7 @@ double effective_count(const std::vector<double>& samples) {
 }
 
 double median_interval(const std::vector<double>& samples) {
-  if (samples.size() < kFewestSamples) return std::numeric_limits<double>::infinity();
+  if (std::ssize(samples) < kFewestSamples) return std::numeric_limits<double>::infinity();
   std::vector<double> sorted = samples;
   std::ranges::sort(sorted);
   const auto n = static_cast<double>(sorted.size());
@@ -163,7 +166,7 @@ Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor, std::span<Batc
     bool timers = false;
     while (chunk_seconds < kChunkSeconds) {
       for (Batch* batch : batches) {
-        const BatchTime time = batch->time();
+        const Elapsed time = batch->time();
         chunk_seconds += time.seconds;
         longest_batch = std::max(longest_batch, time.seconds);
         if (time.sm_hz) clocks.push_back({now_seconds(), *time.sm_hz});
@@ -204,6 +207,11 @@ Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor, std::span<Batc
                   monitor != nullptr ? 2.2 * monitor->interval_seconds() : 0.0});
     const bool clock_flat = clock.empty() || flat(clock, now, window, plan.flat).value_or(false);
     const bool power_flat = power.empty() || flat(power, now, window, plan.flat).value_or(false);
+    std::vector<double> last;  // of the timers
+    for (const Seen& one : clocks)
+      if (one.when > now - window) last.push_back(one.value);
+    if (!last.empty())
+      warmup.sm_hz = std::accumulate(last.begin(), last.end(), 0.0) / std::ssize(last);
     warmup.settled = warmup.seconds >= window && watched && clock_flat && power_flat;
     if (!warmup.settled && warmup.seconds < longest) continue;
     if (batches.size() > 1)
@@ -224,6 +232,7 @@ Sampling::Sampling(const TimingPlan& plan, const GpuMonitor* monitor, double dea
       monitor_(monitor),
       started_(now_seconds()),
       deadline_(deadline),
+      longest_(deadline),
       shortest_(plan.sampling_seconds) {
   if (plan_.state == State::burst) {
     shortest_ = 0;
@@ -232,17 +241,21 @@ Sampling::Sampling(const TimingPlan& plan, const GpuMonitor* monitor, double dea
   if (plan_.samples) return;
   const double longest = std::max(shortest_, plan_.longest_sampling_seconds);
   if (throttled) shortest_ = std::clamp(2 * kSwingSeconds, shortest_, longest);
-  deadline_ = std::min(deadline_, started_ + longest);
+  longest_ = std::min(deadline_, started_ + longest);
 }
+
+bool Sampling::late() const { return now_seconds() >= deadline_; }
 
 bool Sampling::enough() {
   constexpr double kLookSeconds = 0.05;  // not after every sample: the estimate takes time
-  const std::size_t taken = spans_.size();
-  if (plan_.samples && static_cast<std::int64_t>(taken) >= *plan_.samples) return true;
+  const std::int64_t taken = this->taken();
+  if (plan_.samples && taken >= *plan_.samples) return true;
   const double now = now_seconds();
   // However long they rest: fewer bursts say nothing.
-  const std::size_t fewest = plan_.state == State::burst && !plan_.samples ? kFewestSamples : 1;
-  if (taken >= fewest && now >= deadline_) return true;
+  const std::int64_t fewest = plan_.samples                 ? 1
+                              : plan_.state == State::burst ? kFewestSamples
+                                                            : kFewestOfLong;
+  if (taken >= fewest && now >= longest_) return true;
   if (plan_.samples) return false;
   if (taken < kFewestSamples || now - started_ < shortest_ || now - looked_ < kLookSeconds)
     return false;
@@ -250,11 +263,7 @@ bool Sampling::enough() {
   return timing_.median_interval() <= plan_.target;
 }
 
-void Sampling::take(Batch& batch, std::int64_t size) {
-  if (plan_.state == State::burst) idle(plan_.cooldown_seconds);
-  if (interrupted()) throw Interrupted();
-  const double from = now_seconds();
-  const BatchTime time = batch.time();
+void Sampling::add(const Elapsed& time, std::int64_t size, double from) {
   spans_.push_back({from, now_seconds()});
   const double seconds = time.seconds / static_cast<double>(size);
   if (!(seconds > 0))
@@ -262,11 +271,6 @@ void Sampling::take(Batch& batch, std::int64_t size) {
   timing_.kernel_seconds += time.seconds;
   timing_.samples_seconds.push_back(seconds);
   if (time.sm_hz) timing_.samples_sm_hz.push_back(*time.sm_hz);
-}
-
-double Sampling::last_seconds() const {
-  return timing_.samples_seconds.empty() ? std::numeric_limits<double>::quiet_NaN()
-                                         : timing_.samples_seconds.back();
 }
 
 Timing Sampling::finish() const {
@@ -312,12 +316,16 @@ Timing time_launches(Backend& backend, const GpuMonitor* monitor, const TimingPl
                      std::span<const Launch> launches) {
   const double deadline = now_seconds() + plan.budget_seconds;
   const BatchPlan batch_plan = try_out(backend, plan, launches);
-  std::unique_ptr<Batch> batch = backend.batch(launches, batch_plan.size, batch_plan.graph);
+  auto batch = std::make_unique<Batch>(backend, launches, batch_plan.size, batch_plan.graph);
   try {
     Batch* const batches[] = {batch.get()};
     const Warmup warmup = warm_up(plan, monitor, batches, deadline);
     Sampling sampling(plan, monitor, deadline, warmup.throttled);
-    while (!sampling.enough()) sampling.take(*batch, batch_plan.size);
+    while (!sampling.enough()) {
+      if (interrupted()) throw Interrupted();
+      const double from = now_seconds();
+      sampling.add(batch->time(), batch_plan.size, from);
+    }
     Timing timing = sampling.finish();
     timing.warmup = warmup;
     timing.kernel_seconds += warmup.kernel_seconds;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/device/backend.hpp"
+#include "bench/device/batch.hpp"
 #include "bench/device/gpu.hpp"
 #include "bench/timing/energy.hpp"
 
@@ -20,7 +20,7 @@ struct TimingPlan {
   State state = State::settled;
   double warmup_seconds = 4;       // longest warm-up
   double flat = 0.01;              // steady state: the halves of a window agree this well
-  double sample_seconds = 0.005;   // shortest batch that makes a sample
+  double sample_seconds = 0.002;   // shortest time of the launches of a sample
   double target = 0.015;           // width of the interval of the median, over the median
   double sampling_seconds = 0.25;  // shortest time of sampling
   double longest_sampling_seconds = 3;
@@ -41,15 +41,19 @@ struct BatchPlan {
 BatchPlan plan_batch(const TimingPlan& plan, double seconds_per_launch, std::int64_t sets,
                      Device::Kind where);
 
-// The same after a few launches have shown how long they take.
+// Of a few launches, one after another.
+double seconds_of_launch(Backend& backend, std::span<const Launch> launches);
+
+// The same after these have shown how long they take.
 BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Launch> launches);
 
 struct Warmup {
   double seconds = 0;
   bool settled = false;
-  std::string watched;     // "SM clock and power"; empty without readings
-  bool throttled = false;  // when it ended
-  Energy energy;           // of its last, settled part
+  std::string watched;          // "SM clock and power"; empty without readings
+  bool throttled = false;       // when it ended
+  Energy energy;                // of its last, settled part
+  std::optional<double> sm_hz;  // mean of that part, by the timers on the GPU
   double kernel_seconds = 0;
 };
 
@@ -109,10 +113,11 @@ class Sampling {
            bool throttled = false);
 
   bool enough();
-  // Times one batch of `size` launches and keeps it.
-  void take(Batch& batch, std::int64_t size);
-  // Of a launch in the last sample; NaN before the first.
-  double last_seconds() const;
+  // Whether the row's time is spent.
+  bool late() const;
+  std::int64_t taken() const { return std::ssize(spans_); }
+  // Keeps a sample: that of one launch is the mean of `size`. It was taken since `from`.
+  void add(const Elapsed& time, std::int64_t size, double from);
   Timing finish() const;
 
  private:
@@ -121,7 +126,7 @@ class Sampling {
   };
   TimingPlan plan_;
   const GpuMonitor* monitor_;
-  double started_, deadline_, shortest_;
+  double started_, deadline_, longest_, shortest_;
   Timing timing_;
   std::vector<Span> spans_;  // when each sample was taken
   double looked_ = 0;        // at the interval of the median, last

@@ -16,12 +16,12 @@ struct Versus {
   std::int64_t samples = 0;  // of each
 };
 
-// Batches on new values, among the samples, and as many on the old ones
-// (measurement/audit.hpp).
-struct AuditResult {
-  std::int64_t batches = 0;             // of each
-  double ratio = 1, low = 0, high = 0;  // time on new values over that on old ones; 95 % interval
-  double after_pause = 1;               // time on old values, written again, over that without this
+// Of the launches that were timed (measurement/ring.hpp).
+struct Checks {
+  std::int64_t passes = 0, launches = 0, checked = 0;
+  std::int64_t uses = 1;    // of an operand set in a pass
+  double lead_ratio = 0;    // time of a launch in the lead over that of a timed one; 0: no lead
+  double launch_share = 0;  // of the time of a pass, which launches took
 };
 
 // Ratio of the medians, with the percentile interval of a bootstrap over pairs: what the power

@@ -299,10 +299,10 @@ Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measuremen
         throw BaselineFailed(error.what());
       }
   };
-  std::vector<Batch*> batches;
+  std::vector<std::function<Elapsed()>> batches;
   each([&](Measurement& one) {
     one.begin(plan, seconds_left);
-    batches.push_back(one.batch_.get());
+    batches.emplace_back([&batch = *one.batch_] { return batch.time(); });
   });
   Warmup warmup;
   if (plan.state == State::settled) warmup = warm_up(plan, monitor_, batches, deadline_);

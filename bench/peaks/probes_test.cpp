@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/base/interrupt.hpp"
+#include "bench/device/batch.hpp"
 #include "bench/device/test_backend.hpp"
 #include "bench/peaks/probe.hpp"
 
@@ -17,7 +18,7 @@ namespace {
 double rate_of(const Probe& probe, Backend& backend) {
   const Launch launch = probe.prepare(backend);
   backend.run(launch);
-  return probe.work / backend.batch({&launch, 1}, 1, false)->time().seconds;
+  return probe.work / Batch(backend, {&launch, 1}, 1, false).time().seconds;
 }
 
 // A device that does nothing that it is told to run.

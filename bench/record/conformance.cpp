@@ -20,6 +20,8 @@ namespace {
 
 // Clocks that are not fixed do not stay at one value below their maximum.
 constexpr double kBelowMaximum = 0.99, kStandsStill = 0.002;
+// What renewal and checks between the launches may change of it.
+constexpr double kSameClock = 0.005;
 
 // NVIDIA's figures: clocks at the power cap settle after about 3 s, and 1,000 launches give stable
 // results for 4096 x 4096 x 4096.
@@ -115,6 +117,10 @@ std::vector<Deviation> Results::deviations(const Row& row) const {
         "input data of " + std::string(name_of(options.fill)) + " draws less power than real data");
   const auto sets = static_cast<double>(row.rotation_sets);
   const double cache = 2 * static_cast<double>(run_.device.last_level_cache_bytes);
+  if (!row.rated()) add("not-checked", {}, "a single sample, which is not checked: no rate");
+  if (const std::int64_t uses = row.checks ? row.checks->uses : 1; uses > 1)
+    add("reused-operands", static_cast<double>(uses),
+        "each operand set was used " + std::to_string(uses) + " times with the same values");
   if (row.rotation_sets < 2)
     add("one-operand-set", {}, "one operand set, which may stay in the cache");
   else if (const double bytes = sets * std::max(to_device_bytes(p), from_device_bytes(p));
@@ -149,6 +155,12 @@ std::vector<Deviation> Results::deviations(const Row& row) const {
       !burst && !(drift <= options.timing.flat))
     add("clock-drift", drift,
         formatted("the SM clock changed by %.2g %% during the samples", 100 * drift));
+  if (const auto sampled = timing.median_sm_hz(), before = timing.warmup.sm_hz;
+      !burst && timing.warmup.settled && sampled && before &&
+      std::fabs(*sampled / *before - 1) > kSameClock)
+    add("other-clock", *sampled / *before - 1,
+        formatted("the SM clock of the samples is %+.2g %% from that of an undisturbed stretch",
+                  100 * (*sampled / *before - 1)));
   if (fixed_frequency && timing.gpu.throttled_share.value_or(0) > 0)
     add("clock-not-held", timing.gpu.throttled_share, "fixed frequency, but the GPU was throttled");
   if (const std::int64_t launches = std::ssize(timing.samples_seconds) * row.batch;

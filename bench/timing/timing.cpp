@@ -153,8 +153,8 @@ double median_interval(const std::vector<double>& samples) {
          sorted_quantile(sorted, middle);
 }
 
-Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor, std::span<Batch* const> batches,
-               double deadline) {
+Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor,
+               std::span<const std::function<Elapsed()>> batches, double deadline) {
   Warmup warmup;
   const double start = now_seconds();
   const double cap = std::min(plan.warmup_seconds, (deadline - start) / 2);
@@ -165,8 +165,8 @@ Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor, std::span<Batc
     double chunk_seconds = 0;
     bool timers = false;
     while (chunk_seconds < kChunkSeconds) {
-      for (Batch* batch : batches) {
-        const Elapsed time = batch->time();
+      for (const std::function<Elapsed()>& batch : batches) {
+        const Elapsed time = batch();
         chunk_seconds += time.seconds;
         longest_batch = std::max(longest_batch, time.seconds);
         if (time.sm_hz) clocks.push_back({now_seconds(), *time.sm_hz});
@@ -318,7 +318,7 @@ Timing time_launches(Backend& backend, const GpuMonitor* monitor, const TimingPl
   const BatchPlan batch_plan = try_out(backend, plan, launches);
   auto batch = std::make_unique<Batch>(backend, launches, batch_plan.size, batch_plan.graph);
   try {
-    Batch* const batches[] = {batch.get()};
+    const std::function<Elapsed()> batches[] = {[&] { return batch->time(); }};
     const Warmup warmup = warm_up(plan, monitor, batches, deadline);
     Sampling sampling(plan, monitor, deadline, warmup.throttled);
     while (!sampling.enough()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -101,8 +102,8 @@ double median_interval(const std::vector<double>& samples);
 // cap, where clock and power swing with a period of a second for some seconds. Without anything to
 // monitor (a CPU) it warms up for a quarter of a second. Half of the time until the row's deadline
 // is left to the samples in any case.
-Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor, std::span<Batch* const> batches,
-               double deadline);
+Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor,
+               std::span<const std::function<Elapsed()>> batches, double deadline);
 
 // Collects samples until they are enough.
 class Sampling {

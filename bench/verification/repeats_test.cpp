@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bench/cases/cases.hpp"
+#include "bench/device/batch.hpp"
 #include "bench/device/problem_data.hpp"
 #include "bench/device/test_backend.hpp"
 
@@ -83,12 +84,12 @@ std::string complaint_about(Backend& backend, const Prepare& prepare, const Prob
     if (auto text = changed("launch " + std::to_string(launch)); !text.empty()) return text;
   }
   twins.poison();
-  backend.batch(both, 2 * launches, true)->time();
+  Batch(backend, both, 2 * launches, true).time();
   if (auto text = changed("a graph of " + std::to_string(launches) + " launches of each set");
       !text.empty())
     return text;
   for (const Launch& one : both)  // each uses the workspace of the one before
-    backend.batch(std::span(&one, 1), launches, true)->time();
+    Batch(backend, std::span(&one, 1), launches, true).time();
   return changed("a graph of " + std::to_string(launches) + " launches of one set");
 }
 

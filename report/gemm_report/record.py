@@ -396,14 +396,15 @@ class Versus:
 
 
 @dataclass(frozen=True)
-class Audit:
-    """Batches on values that nobody had seen, among the samples, and as many on the old ones."""
+class Checks:
+    """Of the timed launches, each on new values."""
 
-    batches: Count  # of each kind
-    ratio: Positive  # time on new values over that on old ones
-    low: Positive  # of its 95 % interval
-    high: Positive
-    after_pause: Positive | None = None  # time on old values after a pause, over that without one
+    passes: Count  # samples, and others that only added checks
+    launches: Count  # timed ones
+    checked: Count  # of these
+    uses: Count  # of an operand set in a pass; 1: each launch has values of its own
+    lead_ratio: Number  # time of a launch before the timed ones over that of these; 0: none
+    launch_share: Fraction  # of the time of a pass, which launches took
 
 
 @dataclass(frozen=True)
@@ -502,6 +503,7 @@ class Warmup:
     seconds: Nonnegative
     settled: bool
     watched: Text | None  # what was looked at; null if nothing could be
+    sm_hz: Positive | None = None  # mean of its last, settled part
 
 
 class Identity(NamedTuple):
@@ -573,7 +575,7 @@ class Row:
     clocks: Clocks | None = None
     energy: Energy | None = None
     versus: Versus | None = None
-    audit: Audit | None = None
+    checks: Checks | None = None  # null: a single sample, which has no rate; or end to end
     host: Host | None = None
     end_to_end: EndToEnd | None = None
     conformance: Text | None = None  # how it was measured, in one line

@@ -254,7 +254,7 @@ void Measurement::begin_samples(const Warmup& warmup) {
 }
 
 bool Measurement::enough() {
-  return sampling_->enough() && (!ring_ || ring_->checked() || sampling_->late());
+  return sampling_->enough() && (!ring_ || ring_->judged() || sampling_->late());
 }
 
 void Measurement::sample() {

@@ -189,7 +189,15 @@ bool Ring::enough_checks() const {
   return checks_.checked >= std::min(kEnoughChecks, checks_.launches);
 }
 
-bool Ring::checked() const { return enough_checks() && !slow_lead(); }
+// But for a chance of 1 in 30,000 (4 deviations of a coin).
+bool Ring::works_ahead() const {
+  const auto passes = static_cast<double>(lead_ratios_.size());
+  const auto slow = static_cast<double>(
+      std::ranges::count_if(lead_ratios_, [](double ratio) { return !(ratio <= kSlowLead); }));
+  return slow > passes / 2 + 2 * std::sqrt(passes);
+}
+
+bool Ring::judged() const { return enough_checks() && (!slow_lead() || works_ahead()); }
 
 Checks Ring::checks() const {
   Checks checks = checks_;
@@ -201,19 +209,13 @@ Checks Ring::checks() const {
                      std::to_string(kEnoughChecks) +
                      " launches, before its time was spent: raise --gemm_row_budget");
   if (!slow_lead()) return checks;
-  const auto passes = static_cast<double>(lead_ratios_.size());
-  const auto slow = static_cast<double>(
-      std::ranges::count_if(lead_ratios_, [](double ratio) { return !(ratio <= kSlowLead); }));
-  // But for a chance of 1 in 30,000 (4 deviations of a coin).
-  if (slow > passes / 2 + 2 * std::sqrt(passes))
-    throw Suspect(
-        formatted("right, but launches before the timed ones take %.3g times as long as "
-                  "these: does it work ahead?",
-                  checks.lead_ratio));
-  throw NotChecked(
-      formatted("not checked: launches before the timed ones take %.3g times as long as these, "
-                "which may be chance: raise --gemm_row_budget",
-                checks.lead_ratio));
+  if (works_ahead())
+    throw Suspect(formatted("right, but launches before the timed ones take %.3g times as long as "
+                            "these: does it work ahead?",
+                            checks.lead_ratio));
+  throw NotChecked(formatted("not checked: launches before the timed ones take %.3g times as long "
+                             "as these, which may be chance: raise --gemm_row_budget",
+                             checks.lead_ratio));
 }
 
 }  // namespace gemm::bench

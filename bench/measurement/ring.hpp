@@ -76,9 +76,10 @@ class Ring {
   std::int64_t repetitions_at_cap() const;
 
   // Whether enough launches were checked: leaving out 5 % of them would have been found with 99 %,
-  // 2 % with 90 %. And those of the lead took no longer than the timed ones.
-  bool checked() const;
-  // Of all passes. Throws Suspect or NotChecked if they were not.
+  // 2 % with 90 %. And whether those of the lead took as long as the timed ones, or surely longer.
+  bool judged() const;
+  // Of all passes. Throws Suspect if launches of the lead took longer, NotChecked if it was not
+  // judged.
   Checks checks() const;
 
  private:
@@ -94,6 +95,7 @@ class Ring {
   std::vector<std::int64_t> draw(std::int64_t lead);
   bool enough_checks() const;
   bool slow_lead() const;
+  bool works_ahead() const;
 
   Backend& backend_;
   Case case_;

@@ -30,7 +30,10 @@ class DeviceMemory {
     memory_.reset(memory, cudaFree);
   }
 
+  explicit DeviceMemory(std::shared_ptr<void> memory) : memory_(std::move(memory)) {}
+
   void* get() const { return memory_.get(); }
+  std::weak_ptr<void> weak() const { return memory_; }
 
  private:
   std::shared_ptr<void> memory_;

@@ -30,11 +30,23 @@ struct PartialSumsMemory {
   simt::DeviceMemory memory;
 };
 
-// Allocates so many sums and flags, or nothing if there are none. Throws std::runtime_error.
+// So many sums and flags, or nothing if there are none: those of the launch that was prepared before,
+// if they are as many, since launches follow one another. Throws std::runtime_error.
 inline PartialSumsMemory partial_sums(std::int64_t sums, std::int64_t flags) {
+  static struct {
+    std::int64_t sums, flags;
+    std::weak_ptr<void> memory;
+  } last;
   if (flags == 0) return {};
-  const auto memory = simt::device_array<float>(sums + flags);
-  PartialSums partial{memory.get(), reinterpret_cast<int*>(memory.get() + sums)};
+  const auto at = [&](const simt::DeviceMemory& memory) {
+    auto* first = static_cast<float*>(memory.get());
+    return PartialSums{first, reinterpret_cast<int*>(first + sums)};
+  };
+  if (auto living = last.memory.lock(); living && last.sums == sums && last.flags == flags)
+    return {at(simt::DeviceMemory(living)), simt::DeviceMemory(living)};
+  const simt::DeviceMemory memory(static_cast<std::size_t>(sums + flags) * sizeof(float));
+  last = {sums, flags, memory.weak()};
+  const PartialSums partial = at(memory);
   cudaError_t status = cudaMemset(partial.arrived, 0, flags * sizeof(int));
   if (status == cudaSuccess)
     status = cudaStreamSynchronize(nullptr);  // kernels on other streams do not wait for the memset

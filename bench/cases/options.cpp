@@ -200,7 +200,7 @@ const std::vector<Option>& table() {
        "clock and power are flat if the halves of the last 0.4 s, or 2 s at the power cap, agree "
        "within this share",
        [](Options& o, const std::string& v) { o.timing.flat = share(v); }},
-      {kTime, "sample", "SECONDS", "0.005", "shortest batch of launches that makes one sample",
+      {kTime, "sample", "SECONDS", "0.002", "shortest time of the launches of one sample",
        [](Options& o, const std::string& v) { o.timing.sample_seconds = positive(v); }},
       {kTime, "target", "SHARE", "1.5%",
        "sampling ends when the 95 % interval of the median is narrower than this share of it",

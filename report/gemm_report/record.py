@@ -396,6 +396,17 @@ class Versus:
 
 
 @dataclass(frozen=True)
+class Audit:
+    """Of earlier records: batches on new values among the samples, and as many on the old ones."""
+
+    batches: Count  # of each kind
+    ratio: Positive  # time on new values over that on old ones
+    low: Positive  # of its 95 % interval
+    high: Positive
+    after_pause: Positive | None = None  # time on old values after a pause, over that without one
+
+
+@dataclass(frozen=True)
 class Checks:
     """Of the timed launches, each on new values."""
 
@@ -575,6 +586,7 @@ class Row:
     clocks: Clocks | None = None
     energy: Energy | None = None
     versus: Versus | None = None
+    audit: Audit | None = None
     checks: Checks | None = None  # null: a single sample, which has no rate; or end to end
     host: Host | None = None
     end_to_end: EndToEnd | None = None

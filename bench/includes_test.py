@@ -44,6 +44,7 @@ PROVIDERS = {
     "cstdlib": r"_Exit abort aligned_alloc atoi exit free getenv system EXIT_\w+",
     "cstring": "memcpy memset strerror",
     "ctime": "gmtime strftime time time_t",
+    "deque": "deque",
     "exception": r"current_exception exception\w* rethrow_exception",
     "filesystem": "filesystem",
     "fstream": "ifstream ofstream",

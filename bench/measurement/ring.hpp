@@ -1,12 +1,13 @@
 // The samples of a kernel: each is one pass over a ring of operand sets that have just got new
 // values.
 //
-// Before each pass the harness writes A and B of every set anew and NaN into C, in the stream. Then
-// the launches run through the ring without a pause. What is timed begins at a place that is drawn
-// for the pass, after at least a quarter of it (the lead), and lasts for the same number of
-// launches each time. Then some of the timed launches are drawn, and their sets are checked
-// (Backend::check), always with the last one. No kernel can tell which launches are timed, which
-// are checked, or what the values will be; and whatever it does ahead in the lead is timed too.
+// Before each pass the harness writes new values of A and B of every set, and NaN into C, in the
+// stream. Then the launches run through the ring without a pause. What is timed begins at a place
+// that is drawn for the pass, after at least a quarter of it (the lead), and lasts for the same
+// number of launches each time. Then some of the timed launches are drawn, and their sets are
+// checked (Backend::check), always with the last one. No kernel can tell which launches are timed,
+// which are checked, or what the values will be; and whatever it does ahead in the lead is timed
+// too.
 //
 // Passes are queued ahead of the device: nothing waits for the host between them.
 #pragma once
@@ -17,6 +18,7 @@
 #include <random>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <vector>
 

@@ -33,6 +33,7 @@ Conditions run_on_a_gpu() {
 // 3 x 201 MB, 1240 samples, in steady state at 1560 MHz and 693 W.
 Row settled_row(double sm_hz = 1560e6, double swing_hz = 30e6) {
   Row row{.which = {&tiled(), {4096, 4096, 4096, Precision::f32}}};
+  row.checks = Checks{.passes = 1, .launches = 1, .checked = 1};
   row.rotation_sets = 3;
   row.batch = 1;
   row.timing.samples_seconds.assign(1240, 1e-3);
@@ -118,6 +119,15 @@ TEST(Conformance, SaysInWhichPointsARowDeviates) {
   row.which.problem = {64, 64, 64, Precision::f32};
   row.rotation_sets = 1024;
   has(deviations(run, row), "do not exceed twice the last-level cache");
+
+  row = settled_row();
+  row.checks->uses = 4;
+  has(deviations(run, row), "each operand set was used 4 times");
+  row.checks.reset();
+  has(deviations(run, row), "not-checked");
+  row = settled_row();
+  row.timing.warmup.sm_hz = 0.99 * row.timing.median_sm_hz().value_or(0);
+  has(deviations(run, row), "other-clock: the SM clock of the samples is +1 %");
 
   row = settled_row();
   row.timing.warmup.settled = false;

@@ -20,6 +20,7 @@ constexpr double kLife = 10;  // seconds
 
 json honest() {
   Row row{.which = kCase};
+  row.checks = Checks{.passes = 1, .launches = 1, .checked = 1};
   row.rotation_sets = 3;
   row.batch = 7;
   row.launch = "graph";

@@ -95,18 +95,17 @@ class Backend {
   virtual void flip(void* matrix, ElementType type, std::int64_t rows, std::int64_t columns,
                     const Signs& signs) = 0;
   // Enqueues new values for A and B of each set, which depend on the seed, the set and the place
-  // alone, and NaN for C. Where A has enough rows, one of them has eight elements that are not
-  // zero, at random places; so has a column of B.
+  // alone (verification/renewal.hpp), and NaN for C.
   virtual void renew(const RingMemory& ring, std::uint64_t seed) = 0;
-  // Enqueues the check of the sets at these places, whose values are by that seed: C holds the
-  // product, A, B and the guards are as they were written, and C does not change meanwhile.
-  // `secret` was drawn after their launches.
-  virtual std::unique_ptr<PendingVerdict> check(const RingMemory& ring, std::uint64_t seed,
-                                                std::span<const std::int64_t> places,
-                                                std::uint64_t secret) = 0;
+  // Enqueues the check of the sets at these places, at most kMostPlaces, whose values are by that
+  // seed: C holds their product (some elements exactly, all rows by Freivalds' check), A, B and the
+  // guards are as they were written, and C does not change meanwhile. `secret` was drawn after
+  // their launches.
+  static constexpr std::int64_t kMostPlaces = 128;
+  virtual std::unique_ptr<PendingVerdict> check_renewed(const RingMemory& ring, std::uint64_t seed,
+                                                        std::span<const std::int64_t> places,
+                                                        std::uint64_t secret) = 0;
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
-  // Enqueues the fingerprint of some memory into `to`, which is on the device; for `copy` to fetch.
-  virtual void fingerprint(const void* from, std::int64_t bytes, std::uint64_t* to) = 0;
   // Waits for all that runs on the device, on whatever stream.
   virtual void finish_all() = 0;
   // Every byte 0xff: NaN in each floating-point type, and -1 in the integers.
@@ -121,10 +120,8 @@ class Backend {
                         const double* magnitude, const Bound& bound, const Signs& signs = {}) = 0;
 
   // Freivalds' check, where the FP64 product is too large or takes too long
-  // (verification/freivalds.hpp): what does not depend on C, for each of its m rows, and whether a
-  // C passes. Throws OutOfMemory.
-  virtual void project(const Problem& p, const void* a, const void* b, RowCheck* rows) = 0;
-  virtual Verdict judge_rows(const Problem& p, const Operands& operands, const RowCheck* rows) = 0;
+  // (verification/freivalds.hpp). Throws OutOfMemory.
+  virtual Verdict judge_rows(const Problem& p, const Operands& operands, std::uint64_t secret) = 0;
 
   // Runs one launch to its end. Throws std::runtime_error if it fails, DeviceLost if for good.
   virtual void run(const Launch& launch) = 0;

@@ -48,24 +48,6 @@ __global__ void flip_kernel(T* matrix, std::int64_t rows, std::int64_t columns, 
     }
 }
 
-__global__ void fingerprint_kernel(const unsigned char* from, std::int64_t bytes,
-                                   unsigned long long* to) {
-  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x, words = (bytes + 3) / 4;
-  unsigned long long sum = 0;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < words;
-       i += stride) {
-    std::uint32_t word = 0;
-    if (4 * i + 4 <= bytes)
-      word = reinterpret_cast<const std::uint32_t*>(from)[i];
-    else
-      for (std::int64_t byte = 4 * i; byte < bytes; ++byte)
-        word |= std::uint32_t{from[byte]} << 8 * (byte - 4 * i);
-    sum += fingerprint_of(word, i);
-  }
-  for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xffffffff, sum, lanes);
-  if (threadIdx.x % 32 == 0) atomicAdd(to, sum);
-}
-
 template <typename T>
 __global__ void fill_kernel(T* to, std::int64_t count, Fill fill, std::uint64_t seed) {
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
@@ -283,17 +265,68 @@ class CudaBackend : public Backend {
     check(cudaGetLastError());
   }
 
-  void renew(const RingMemory&, std::uint64_t) override { throw std::logic_error("renew"); }
-  std::unique_ptr<PendingVerdict> check(const RingMemory&, std::uint64_t,
-                                        std::span<const std::int64_t>, std::uint64_t) override {
-    throw std::logic_error("check");
+  void renew(const RingMemory& ring, std::uint64_t seed) override {
+    const Problem& p = ring.problem;
+    const OperandLayout at = ring.layout();
+    const auto sets = static_cast<unsigned>(ring.sets);
+    with_type(traits_of(p.precision).input, [&]<typename T>(T) {
+      const dim3 grid(blocks_for(at.a_bytes + at.b_bytes + at.c_bytes, sets), sets);
+      renew_kernel<T><<<grid, 256, 0, stream_>>>(p, ring.fill, ring.base, at.total, at.a, at.b,
+                                                 at.c, at.c_bytes, seed);
+      thin_out_kernel<T><<<dim3(blocks_for(8 * p.k, sets), sets), 256, 0, stream_>>>(
+          p, ring.base, at.total, at.a, at.b, seed);
+    });
+    check(cudaGetLastError());
   }
 
-  void fingerprint(const void* from, std::int64_t bytes, std::uint64_t* to) override {
-    check(cudaMemsetAsync(to, 0, sizeof *to, stream_));
-    fingerprint_kernel<<<blocks(), 256, 0, stream_>>>(
-        static_cast<const unsigned char*>(from), bytes, reinterpret_cast<unsigned long long*>(to));
+  std::unique_ptr<PendingVerdict> check_renewed(const RingMemory& ring, std::uint64_t seed,
+                                                std::span<const std::int64_t> places,
+                                                std::uint64_t secret) override {
+    const Problem& p = ring.problem;
+    const OperandLayout at = ring.layout();
+    auto pending = std::make_unique<Pending>(stream_, p, at, std::ssize(places), free_findings_);
+    // As many at once as scratch memory holds.
+    const auto each = static_cast<std::int64_t>(sizeof(RowCheck)) * (p.m + p.k);
+    constexpr std::int64_t kScratchBytes = 64 << 20;
+    const auto at_once = std::clamp(kScratchBytes / each, std::int64_t{1}, std::ssize(places));
+    if (!all_exactly(p)) reserve_rows(at_once * (p.m + p.k));
+    Findings* const findings = reserve_findings();
+    check(cudaMemsetAsync(findings, 0, sizeof(Findings) * places.size(), stream_));
+    const auto each_chunk = [&](auto&& step) {
+      for (std::int64_t first = 0; first < std::ssize(places); first += at_once) {
+        const auto chunk = places.subspan(first, std::min(at_once, std::ssize(places) - first));
+        Places sets{ring.base + at.a, ring.base + at.b, ring.base + at.c, at.total, {}};
+        std::ranges::copy(chunk, sets.at);
+        step(sets, static_cast<unsigned>(chunk.size()), findings + first);
+      }
+    };
+    const auto fingerprint = [&](int which) {
+      each_chunk([&](const Places& sets, unsigned count, Findings* found) {
+        fingerprint_kernel<<<dim3(blocks_for(at.c_bytes, count), count), 256, 0, stream_>>>(
+            sets, at.c_bytes, which, found);
+      });
+    };
+    fingerprint(0);
+    each_chunk([&](const Places& sets, unsigned count, Findings* found) {
+      with_type(traits_of(p.precision).input, [&]<typename T>(T) {
+        check_elements_kernel<T><<<dim3(kVerdicts, count), kJudges, 0, stream_>>>(
+            p, sets, seed, bound_for_element(p), bound_for_sparse(p), secret, found);
+        compare_operands_kernel<T>
+            <<<dim3(blocks_for(at.a_bytes + at.b_bytes, count), count), 256, 0, stream_>>>(
+                p, sets, ring.fill, seed, found);
+        if (!all_exactly(p)) check_rows<T>(p, sets, count, secret, found);
+      });
+      const auto guard = [&](std::int64_t from, std::int64_t to) {
+        compare_guard_kernel<<<dim3(blocks_for(8 * (to - from), count), count), 256, 0, stream_>>>(
+            sets, ring.base, from, to, at.c, at.total, found);
+      };
+      for (const auto& [from, to] : at.guards_before_c()) guard(from, to);
+      guard(at.c + at.c_bytes, at.total);
+    });
+    fingerprint(1);
     check(cudaGetLastError());
+    pending->fetch(findings);
+    return pending;
   }
 
   void finish_all() override {
@@ -331,36 +364,24 @@ class CudaBackend : public Backend {
     return merged();
   }
 
-  void project(const Problem& p, const void* a, const void* b, RowCheck* rows) override {
-    const Buffer b_rows = allocate(sizeof(RowCheck) * p.k);
-    auto* of_b = reinterpret_cast<RowCheck*>(b_rows.get());
+  Verdict judge_rows(const Problem& p, const Operands& operands, std::uint64_t secret) override {
+    const Places sets{operands.a, operands.b, operands.c, 0, {}};
+    reserve_rows(p.m + p.k);
+    Findings* const on_device = reserve_findings();
+    check(cudaMemsetAsync(on_device, 0, sizeof(Findings), stream_));
+    Findings found;
+    Verdict verdict;
     with_type(traits_of(p.precision).input, [&]<typename T>(T) {
-      project_b_kernel<<<row_blocks(p.k), kRowThreads, 0, stream_>>>(p, static_cast<const T*>(b),
-                                                                     of_b);
-      project_a_kernel<<<row_blocks(p.m), kRowThreads, 0, stream_>>>(p, static_cast<const T*>(a),
-                                                                     of_b, share_of_size(p), rows);
-    });
-    finish();
-  }
-
-  Verdict judge_rows(const Problem& p, const Operands& operands, const RowCheck* rows) override {
-    WrongRows wrong;
-    const Buffer found = allocate(sizeof wrong);
-    auto* on_device = reinterpret_cast<WrongRows*>(found.get());
-    copy(on_device, &wrong, sizeof wrong);
-    with_type(traits_of(p.precision).input, [&]<typename In>(In) {
-      const auto* c = static_cast<const Out<In>*>(operands.c);
-      judge_rows_kernel<<<row_blocks(p.m), kRowThreads, 0, stream_>>>(p, c, rows, on_device);
-      copy(&wrong, on_device, sizeof wrong);
-      const std::int64_t row = wrong.count > 0 ? static_cast<std::int64_t>(wrong.first) : -1;
+      check_rows<T>(p, sets, 1, secret, on_device);
+      copy(&found, on_device, sizeof found);
+      const Verdict rows = verdict_of(found, p, OperandLayout(p));
       judge_exactly_kernel<<<blocks(), kJudges, 0, stream_>>>(
-          p, static_cast<const In*>(operands.a), static_cast<const In*>(operands.b), c,
-          bound_for(p), row, reinterpret_cast<Verdict*>(verdicts_.get()));
+          p, static_cast<const T*>(operands.a), static_cast<const T*>(operands.b),
+          static_cast<const Out<T>*>(operands.c), bound_for(p), secret, rows.first_wrong_row,
+          reinterpret_cast<Verdict*>(verdicts_.get()));
+      verdict = merged();
+      verdict.merge(rows);
     });
-    Verdict verdict = merged();
-    verdict.by_rows = true;
-    verdict.wrong_rows = static_cast<std::int64_t>(wrong.count);
-    verdict.first_wrong_row = wrong.count > 0 ? static_cast<std::int64_t>(wrong.first) : -1;
     return verdict;
   }
 
@@ -389,7 +410,76 @@ class CudaBackend : public Backend {
   }
 
  private:
+  // Findings of a check, on their way to the host.
+  class Pending : public PendingVerdict {
+   public:
+    using Memory = Owned<std::byte*, cudaFreeHost>;
+    // `free` has memory of checks that were read.
+    Pending(const Timeline& stream, const Problem& p, const OperandLayout& layout,
+            std::int64_t count, std::vector<Memory>& free)
+        : stream_(stream), problem_(p), layout_(layout), count_(count), free_(free) {
+      if (free.empty()) free.push_back(pinned_memory(sizeof(Findings) * kMostPlaces));
+      memory_ = std::move(free.back());
+      free.pop_back();
+    }
+    ~Pending() override { free_.push_back(std::move(memory_)); }
+    Pending(const Pending&) = delete;
+    Pending& operator=(const Pending&) = delete;
+
+    void fetch(const Findings* from) {
+      bench::check(cudaMemcpyAsync(memory_.get(), from, sizeof(Findings) * count_,
+                                   cudaMemcpyDeviceToHost, stream_));
+      bench::check(cudaEventRecord(there_.get(), stream_));
+    }
+    Verdict read() override {
+      stream_.wait_for(there_.get());
+      Verdict verdict;
+      for (std::int64_t i = 0; i < count_ && verdict.passed(); ++i)
+        verdict =
+            verdict_of(reinterpret_cast<const Findings*>(memory_.get())[i], problem_, layout_);
+      return verdict;
+    }
+
+   private:
+    const Timeline& stream_;
+    Problem problem_;
+    OperandLayout layout_;
+    std::int64_t count_;
+    std::vector<Memory>& free_;
+    Memory memory_;
+    OwnedEvent there_ = make_event(cudaEventDisableTiming);
+  };
+
   unsigned blocks() const { return 4 * static_cast<unsigned>(device_.sm_count); }
+  // In each of so many rows of a grid, for so many bytes of each, of which a thread takes 8 at a
+  // time.
+  unsigned blocks_for(std::int64_t bytes, unsigned rows) const {
+    const std::int64_t enough = bytes / 8 / 256 + 1, room = 4 * std::int64_t{blocks()} / rows + 1;
+    return static_cast<unsigned>(std::min(enough, room));
+  }
+  Findings* reserve_findings() {
+    if (!findings_) findings_ = allocate(sizeof(Findings) * kMostPlaces);
+    return reinterpret_cast<Findings*>(findings_.get());
+  }
+  void reserve_rows(std::int64_t count) {
+    if (count <= row_count_) return;
+    finish();  // what runs may use the smaller memory
+    rows_ = allocate(static_cast<std::int64_t>(sizeof(RowCheck)) * count);
+    row_count_ = count;
+  }
+  // By Freivalds' check.
+  template <typename T>
+  void check_rows(const Problem& p, const Places& sets, unsigned count, std::uint64_t secret,
+                  Findings* found) {
+    auto* const b_rows = reinterpret_cast<RowCheck*>(rows_.get());
+    RowCheck* const rows = b_rows + count * p.k;
+    project_b_kernel<T>
+        <<<dim3(row_blocks(p.k), count), kRowThreads, 0, stream_>>>(p, sets, secret, b_rows);
+    project_a_kernel<T><<<dim3(row_blocks(p.m), count), kRowThreads, 0, stream_>>>(
+        p, sets, b_rows, share_of_size(p), rows);
+    judge_rows_kernel<Out<T>>
+        <<<dim3(row_blocks(p.m), count), kRowThreads, 0, stream_>>>(p, sets, secret, rows, found);
+  }
   void finish() { stream_.finish(); }
   // The verdicts of all blocks.
   Verdict merged() {
@@ -402,7 +492,9 @@ class CudaBackend : public Backend {
 
   DeviceInfo device_;
   Timeline stream_;
-  Buffer verdicts_;
+  Buffer verdicts_, findings_, rows_;  // the last two only where they are needed
+  std::int64_t row_count_ = 0;
+  std::vector<Pending::Memory> free_findings_;
 };
 
 // Attributes only: cudaDeviceProp lost its clocks in CUDA 13. A failure or 0 means: not reported.

@@ -4,13 +4,13 @@
 #endif
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,6 +24,7 @@
 #include "bench/base/device_errors.hpp"
 #include "bench/device/backend.hpp"
 #include "bench/device/host_limits.hpp"
+#include "bench/device/resident.hpp"
 #include "kernels/layout.hpp"
 
 namespace gemm::bench {
@@ -46,6 +47,11 @@ class Calls : public Sequence {
 
  private:
   std::vector<const Launch*> launches_;
+};
+
+struct Known : PendingVerdict {
+  Verdict verdict;
+  Verdict read() override { return verdict; }
 };
 
 struct HostMark : Mark {
@@ -90,25 +96,49 @@ class HostBackend : public Backend {
         values[i * columns + j] *= static_cast<float>(signs.at(i, j));
   }
 
-  void renew(const RingMemory&, std::uint64_t) override { throw std::logic_error("renew"); }
-  std::unique_ptr<PendingVerdict> check(const RingMemory&, std::uint64_t,
-                                        std::span<const std::int64_t>, std::uint64_t) override {
-    throw std::logic_error("check");
+  void finish_all() override {}
+
+  void renew(const RingMemory& ring, std::uint64_t seed) override {
+    const Problem& p = ring.problem;
+    const std::int64_t c_bytes = ring.layout().c_bytes;
+    for (std::int64_t i = 0; i < ring.sets; ++i) {
+      const Operands set = ring.operands(i);
+      const RenewedSet values(seed, i);
+      const SparseLines sparse(p, values);
+      const auto fill = [&](const void* matrix, std::int64_t count, std::uint64_t from) {
+        auto* to = static_cast<float*>(const_cast<void*>(matrix));
+        for_each_renewed(ring.fill, from, count,
+                         [=](std::int64_t at, float value) { to[at] = value; });
+        return to;
+      };
+      float *a = fill(set.a, p.m * p.k, values.a), *b = fill(set.b, p.k * p.n, values.b);
+      for (std::int64_t l = 0; l < p.k; ++l) {
+        if (sparse.row >= 0 && !sparse.of_row.has(l)) a[index_in_a(p, sparse.row, l)] = 0;
+        if (sparse.column >= 0 && !sparse.of_column.has(l)) b[index_in_b(p, l, sparse.column)] = 0;
+      }
+      poison(set.c, c_bytes);
+    }
   }
 
-  void fingerprint(const void* from, std::int64_t bytes, std::uint64_t* to) override {
-    const auto* begin = static_cast<const unsigned char*>(from);
-    const std::int64_t words = (bytes + 3) / 4;
-    std::uint64_t sum = 0;
-#pragma omp parallel for reduction(+ : sum) if (words > kWorthThreads)
-    for (std::int64_t i = 0; i < words; ++i) {
-      std::uint32_t word = 0;
-      std::memcpy(&word, begin + 4 * i, std::min<std::int64_t>(4, bytes - 4 * i));
-      sum += fingerprint_of(word, i);
+  std::unique_ptr<PendingVerdict> check_renewed(const RingMemory& ring, std::uint64_t seed,
+                                                std::span<const std::int64_t> places,
+                                                std::uint64_t secret) override {
+    auto found = std::make_unique<Known>();
+    const std::int64_t count = ring.problem.m * ring.problem.n, bytes = ring.layout().c_bytes;
+    std::vector<std::vector<float>> written;  // as the launches left them
+    for (const std::int64_t place : places) {
+      written.emplace_back(count);
+      if (copy_resident(written.back().data(), ring.operands(place).c, bytes)) continue;
+      found->verdict.changed_later = true;
+      return found;
     }
-    *to = sum;
+    for (std::size_t i = 0; i < written.size() && found->verdict.passed(); ++i) {
+      found->verdict = check_set(ring, seed, places[i], written[i].data(), secret);
+      found->verdict.changed_later =
+          std::memcmp(written[i].data(), ring.operands(places[i]).c, bytes) != 0;
+    }
+    return found;
   }
-  void finish_all() override {}
 
   void copy(void* to, const void* from, std::int64_t bytes) override {
     std::memcpy(to, from, bytes);
@@ -161,48 +191,16 @@ class HostBackend : public Backend {
     return verdict;
   }
 
-  void project(const Problem& p, const void* a_, const void* b_, RowCheck* rows) override {
-    const auto* a = static_cast<const float*>(a_);
-    const auto* b = static_cast<const float*>(b_);
-    const double share = share_of_size(p);
-    std::vector<RowCheck> b_rows(p.k);
-#pragma omp parallel for if (p.k * p.n > kWorthThreads)
-    for (std::int64_t l = 0; l < p.k; ++l) {
-      b_rows[l] = project_b(p, b, l, 0, 1, as_double);
-      b_rows[l].size = std::sqrt(b_rows[l].size);
-    }
-#pragma omp parallel for if (p.m * p.k > kWorthThreads)
-    for (std::int64_t i = 0; i < p.m; ++i) {
-      rows[i] = project_a(p, a, b_rows.data(), i, 0, 1, as_double);
-      rows[i].size *= share;
-    }
-  }
-
-  Verdict judge_rows(const Problem& p, const Operands& operands, const RowCheck* rows) override {
+  Verdict judge_rows(const Problem& p, const Operands& operands, std::uint64_t secret) override {
     const auto* a = static_cast<const float*>(operands.a);
     const auto* b = static_cast<const float*>(operands.b);
     const auto* c = static_cast<const float*>(operands.c);
-    std::int64_t wrong = 0, first = p.m;
-#pragma omp parallel for reduction(+ : wrong) reduction(min : first) if (p.m * p.n > kWorthThreads)
-    for (std::int64_t i = 0; i < p.m; ++i)
-      if (!row_is_right(project_c(p, c, i, 0, 1, as_double), rows[i])) {
-        ++wrong;
-        first = std::min(first, i);
-      }
-    Verdict verdict{
-        .by_rows = true, .wrong_rows = wrong, .first_wrong_row = wrong > 0 ? first : -1};
+    Verdict verdict = wrong_rows(p, a, b, c, secret);
     const Bound bound = bound_for(p);
-    const std::int64_t count = exact_count(p, verdict.first_wrong_row);
-#pragma omp parallel if (count * p.k > kWorthThreads)
-    {
-      Verdict part;
-#pragma omp for nowait
-      for (std::int64_t which = 0; which < count; ++which)
-        add_exactly(part, p, a, b, c, bound, exact_index(p, which, verdict.first_wrong_row),
-                    as_double);
-#pragma omp critical
-      verdict.merge(part);
-    }
+    const std::int64_t row = verdict.first_wrong_row, count = exact_count(p, row);
+    verdict.merge(over(count, count * p.k, [&](Verdict& part, std::int64_t which) {
+      add_exactly(part, p, a, b, c, bound, exact_index(p, secret, which, row), as_double);
+    }));
     return verdict;
   }
 
@@ -224,6 +222,136 @@ class HostBackend : public Backend {
   }
 
  private:
+  // The values that renew() gives a matrix, without the sparse row or column.
+  template <typename Use>
+  static void for_each_renewed(Fill fill, std::uint64_t seed, std::int64_t count, Use&& use) {
+    const std::int64_t words = (count + 1) / 2;
+    const bool by_word = fill == Fill::uniform || fill == Fill::integers;
+#pragma omp parallel for if (count > kWorthThreads)
+    for (std::int64_t word = 0; word < words; ++word) {
+      const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(word));
+      for (int place = 0; place < 2; ++place)
+        if (const std::int64_t at = 2 * word + place; at < count)
+          use(at, by_word ? element_of_word<float>(fill, bits, place)
+                          : renewed_element<float>(fill, seed, at));
+    }
+  }
+
+  // The verdict of so many elements, which `add(verdict, which)` judges.
+  template <typename Add>
+  static Verdict over(std::int64_t count, std::int64_t work, Add&& add) {
+    Verdict verdict;
+#pragma omp parallel if (work > kWorthThreads)
+    {
+      Verdict part;
+#pragma omp for nowait
+      for (std::int64_t which = 0; which < count; ++which) add(part, which);
+#pragma omp critical
+      verdict.merge(part);
+    }
+    return verdict;
+  }
+
+  static Verdict check_set(const RingMemory& ring, std::uint64_t seed, std::int64_t place,
+                           const float* c, std::uint64_t secret) {
+    const Problem& p = ring.problem;
+    const RenewedSet values(seed, place);
+    const SparseLines sparse(p, values);
+    const Operands set = ring.operands(place);
+    const auto *a = static_cast<const float*>(set.a), *b = static_cast<const float*>(set.b);
+    const Bound bound = bound_for_element(p), narrow = bound_for_sparse(p);
+    const std::int64_t count = checked_elements(p);
+    Verdict verdict = over(count, count * p.k, [&](Verdict& part, std::int64_t which) {
+      add_exactly(part, p, a, b, c, bound, checked_index(p, secret, which), as_double);
+    });
+    for (std::int64_t j = 0; sparse.row >= 0 && j < p.n; ++j)
+      add_sparse(verdict, p, a, b, c, narrow, sparse.of_row, sparse.row, j, as_double);
+    for (std::int64_t i = 0; sparse.column >= 0 && i < p.m; ++i)
+      add_sparse(verdict, p, a, b, c, narrow, sparse.of_column, i, sparse.column, as_double);
+    if (!all_exactly(p)) verdict.merge(wrong_rows(p, a, b, c, secret));
+    verdict.by_rows = true;
+    // A zero of the sparse row or column is written over another value.
+    const auto differ = [&](const float* matrix, std::int64_t elements, std::uint64_t from,
+                            auto&& is_zeroed) {
+      std::atomic<bool> found = false;
+      for_each_renewed(ring.fill, from, elements, [&](std::int64_t at, float value) {
+        if (!(matrix[at] == value) && !(matrix[at] == 0 && is_zeroed(at))) found = true;
+      });
+      return found.load();
+    };
+    verdict.inputs_changed =
+        differ(a, p.m * p.k, values.a, [&](std::int64_t at) { return sparse.zeroes_a(p, at); }) ||
+        differ(b, p.k * p.n, values.b, [&](std::int64_t at) { return sparse.zeroes_b(p, at); });
+    verdict.outside_bytes = outside(ring.layout(), ring.base + place * ring.layout().total);
+    return verdict;
+  }
+
+  // Where the guards of a set are not as they were written; 0 if they are.
+  static std::int64_t outside(const OperandLayout& layout, const std::byte* base) {
+    const auto changed = [](std::byte one) { return one != std::byte{0xff}; };
+    const std::int64_t end = layout.c + layout.c_bytes;
+    const std::byte* const after = std::find_if(base + end, base + layout.total, changed);
+    if (after != base + layout.total) return after - (base + end) + 1;
+    std::int64_t before = 0;
+    for (const auto& [from, to] : layout.guards_before_c())
+      for (std::int64_t at = from; at < to; ++at)
+        if (changed(base[at])) before = at - layout.c;
+    return before;
+  }
+
+  // By Freivalds' check.
+  static Verdict wrong_rows(const Problem& p, const float* a, const float* b, const float* c,
+                            std::uint64_t secret) {
+    std::vector<double> x(2 * p.n), bx(2 * p.k), length(p.k);
+    double *x0 = x.data(), *x1 = x0 + p.n, *bx0 = bx.data(), *bx1 = bx0 + p.k;
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      x0[j] = sign_of(secret, j, 0);
+      x1[j] = sign_of(secret, j, 1);
+    }
+    const std::int64_t b_row = transposes_b(p.layout) ? 1 : ldb(p),
+                       b_column = transposes_b(p.layout) ? ldb(p) : 1,
+                       a_row = transposes_a(p.layout) ? 1 : lda(p),
+                       a_column = transposes_a(p.layout) ? lda(p) : 1;
+#pragma omp parallel for if (p.k * p.n > kWorthThreads)
+    for (std::int64_t l = 0; l < p.k; ++l) {
+      const float* row = b + l * b_row;
+      double sum0 = 0, sum1 = 0, squares = 0;
+#pragma omp simd reduction(+ : sum0, sum1, squares)
+      for (std::int64_t j = 0; j < p.n; ++j) {
+        const double value = row[j * b_column];
+        sum0 += value * x0[j];
+        sum1 += value * x1[j];
+        squares += value * value;
+      }
+      bx0[l] = sum0;
+      bx1[l] = sum1;
+      length[l] = std::sqrt(squares);
+    }
+    const double share = share_of_size(p);
+    std::int64_t wrong = 0, first = p.m;
+#pragma omp parallel for reduction(+ : wrong) reduction(min : first) if (p.m * p.k > kWorthThreads)
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      const float *row = a + i * a_row, *of_c = c + i * p.n;
+      double sum0 = 0, sum1 = 0, size = 0, c0 = 0, c1 = 0;
+#pragma omp simd reduction(+ : sum0, sum1, size)
+      for (std::int64_t l = 0; l < p.k; ++l) {
+        const double value = row[l * a_column];
+        sum0 += value * bx0[l];
+        sum1 += value * bx1[l];
+        size += std::fabs(value) * length[l];
+      }
+#pragma omp simd reduction(+ : c0, c1)
+      for (std::int64_t j = 0; j < p.n; ++j) {
+        c0 += of_c[j] * x0[j];
+        c1 += of_c[j] * x1[j];
+      }
+      if (row_is_right({{c0, c1}, 0}, {{sum0, sum1}, share * size})) continue;
+      ++wrong;
+      first = std::min(first, i);
+    }
+    return {.by_rows = true, .wrong_rows = wrong, .first_wrong_row = wrong > 0 ? first : -1};
+  }
+
   DeviceInfo device_ = query_host();
 };
 

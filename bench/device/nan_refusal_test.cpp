@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <stdexcept>
 
 #include "bench/device/test_backend.hpp"
@@ -23,7 +24,7 @@ TEST(NanRefusal, HoldsOnTheGpu) {
 class Blind : public ForwardingBackend {
  public:
   Blind(Backend& real, bool passes) : ForwardingBackend(real), passes_(passes) {}
-  Verdict judge_rows(const Problem&, const Operands&, const RowCheck*) override {
+  Verdict judge_rows(const Problem&, const Operands&, std::uint64_t) override {
     return {.by_rows = true, .wrong_rows = passes_ ? 0 : 1};
   }
 

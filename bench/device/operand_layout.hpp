@@ -3,8 +3,10 @@
 // are found. The last one has room for a tile that is not cut at the end of C.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "bench/verification/fill.hpp"
 #include "kernels/gemm.hpp"
@@ -20,6 +22,10 @@ struct OperandLayout {
   // At least the whole, of shapes too whose bytes overflow an integer.
   static double most_bytes(const Problem& p);
 
+  // From and to, in bytes.
+  std::array<std::pair<std::int64_t, std::int64_t>, 3> guards_before_c() const {
+    return {{{0, a}, {a + a_bytes, b}, {b + b_bytes, c}}};
+  }
   Operands at(std::byte* base) const { return {base + a, base + b, base + c}; }
 };
 

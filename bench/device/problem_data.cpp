@@ -6,7 +6,6 @@
 #include <cstring>
 #include <limits>
 #include <stdexcept>
-#include <utility>
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/text.hpp"
@@ -54,11 +53,6 @@ Signs signs_of(std::int64_t set) {
   return set == 0 ? Signs{} : Signs{1000 + seed, 1001 + seed};
 }
 
-// Of the new values of a set.
-std::uint64_t seed_of(std::uint64_t renewal, std::int64_t set) {
-  return random_bits(renewal, static_cast<std::uint64_t>(set)) >> 2;
-}
-
 }  // namespace
 
 std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
@@ -72,10 +66,8 @@ std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
 double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets,
                                  Reference reference) {
   const double each = OperandLayout::most_bytes(p);
-  const double checks =
-      reference == Reference::product
-          ? 2.0 * sizeof(double) * p.m * p.n
-          : sizeof(RowCheck) * (1.0 * p.m * static_cast<double>(count_of_sets) + p.k);
+  const double checks = reference == Reference::product ? 2.0 * sizeof(double) * p.m * p.n
+                                                        : sizeof(RowCheck) * (1.0 * p.m + p.k);
   return each * static_cast<double>(count_of_sets) + checks;
 }
 
@@ -89,36 +81,22 @@ ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uin
     backend.poison(base, layout.total);
     sets_.push_back({base + layout.a, base + layout.b, base + layout.c});
   }
-  restore(0, count_of_sets);
+  fill_sets();
+  if (reference == Reference::rows) return;
   const std::int64_t count = p.m * p.n;
-  if (reference == Reference::product) {
-    reference_ = backend.allocate(2 * sizeof(double) * count);
-    auto* expected = reinterpret_cast<double*>(reference_.get());
-    backend.reference(p, sets_[0].a, sets_[0].b, expected, expected + count);
-    return;
-  }
-  reference_ = backend.allocate(sizeof(RowCheck) * p.m * count_of_sets);
-  auto* rows = reinterpret_cast<RowCheck*>(reference_.get());
-  for (const Operands& set : sets_) {
-    backend.project(p, set.a, set.b, rows);
-    rows += p.m;
-  }
-}
-
-void ProblemData::fill_operands(const Operands& to, std::uint64_t seed) {
-  const Problem& p = problem_;
-  const ElementType input = traits_of(p.precision).input;
-  backend_.fill(const_cast<void*>(to.a), input, p.m * p.k, fill_, 2 * seed);
-  backend_.fill(const_cast<void*>(to.b), input, p.k * p.n, fill_, 2 * seed + 1);
+  reference_ = backend.allocate(2 * sizeof(double) * count);
+  auto* expected = reinterpret_cast<double*>(reference_.get());
+  backend.reference(p, sets_[0].a, sets_[0].b, expected, expected + count);
 }
 
 // The same values in each set but for their signs: one product serves all.
-void ProblemData::restore(std::int64_t first, std::int64_t count) {
+void ProblemData::fill_sets() {
   const Problem& p = problem_;
   const ElementType input = traits_of(p.precision).input;
-  for (std::int64_t set = first; set < first + count; ++set) {
+  for (std::int64_t set = 0; set < std::ssize(sets_); ++set) {
     const Operands& to = sets_[set];
-    fill_operands(to, seed_);
+    backend_.fill(const_cast<void*>(to.a), input, p.m * p.k, fill_, 2 * seed_);
+    backend_.fill(const_cast<void*>(to.b), input, p.k * p.n, fill_, 2 * seed_ + 1);
     const Signs signs = signs_of(set);
     if (signs.of_rows == 0) continue;
     const auto flip = [&](const void* matrix, bool transposed, std::int64_t rows,
@@ -132,16 +110,8 @@ void ProblemData::restore(std::int64_t first, std::int64_t count) {
   }
 }
 
-void ProblemData::renew(std::int64_t first, std::int64_t count, std::uint64_t seed) {
-  // First C, so that the caches then hold A and B, as after restore().
-  poison(first, count);
-  for (std::int64_t set = first; set < first + count; ++set)
-    fill_operands(sets_[set], seed_of(seed, set));
-}
-
-void ProblemData::poison(std::int64_t first, std::int64_t count) {
-  for (std::int64_t set = first; set < first + count; ++set)
-    backend_.poison(sets_[set].c, OperandLayout(problem_).c_bytes);
+void ProblemData::poison() {
+  for (const Operands& set : sets_) backend_.poison(set.c, OperandLayout(problem_).c_bytes);
 }
 
 // What was written around the matrices, and how far from C.
@@ -157,9 +127,7 @@ Verdict ProblemData::guards_of(const OperandLayout& layout, const std::byte* bas
   const std::vector<unsigned char> after = guard(end, layout.total);
   if (const auto first = std::ranges::find_if(after, changed); first != after.end())
     verdict.outside_bytes = first - after.begin() + 1;
-  const std::pair<std::int64_t, std::int64_t> before_c[] = {
-      {0, layout.a}, {layout.a + layout.a_bytes, layout.b}, {layout.b + layout.b_bytes, layout.c}};
-  for (const auto& [from, to] : before_c) {
+  for (const auto& [from, to] : layout.guards_before_c()) {
     const std::vector<unsigned char> before = guard(from, to);
     if (const auto last = std::find_if(before.rbegin(), before.rend(), changed);
         last != before.rend())
@@ -177,39 +145,11 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
     verdict.merge(
         compared_with_ == Reference::product
             ? backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound, signs_of(set))
-            : backend_.judge_rows(p, sets_[set],
-                                  reinterpret_cast<const RowCheck*>(reference_.get()) + set * p.m));
+            : backend_.judge_rows(p, sets_[set], secret_bits()));
     verdict.merge(guards_of(layout, memory_[set].get()));
     if (!verdict.passed()) break;  // the message is about one C
   }
   return verdict;
-}
-
-Verdict ProblemData::judge_renewed(const Problem& p, std::int64_t set, std::uint64_t seed) {
-  const Operands& of = sets_[set];
-  // From values of its own: what the kernel did to the operands must show.
-  const OperandLayout layout(p);
-  const Buffer own = backend_.allocate(layout.c);
-  const Operands given{own.get() + layout.a, own.get() + layout.b, of.c};
-  fill_operands(given, seed_of(seed, set));
-  const Buffer rows = backend_.allocate(sizeof(RowCheck) * p.m);
-  backend_.project(p, given.a, given.b, reinterpret_cast<RowCheck*>(rows.get()));
-  Verdict verdict = backend_.judge_rows(p, given, reinterpret_cast<const RowCheck*>(rows.get()));
-  verdict.merge(guards_of(layout, memory_[set].get()));
-  const auto same = [&](const void* one, const void* other, std::int64_t bytes) {
-    return fingerprint(one, bytes) == fingerprint(other, bytes);
-  };
-  verdict.inputs_changed =
-      !same(of.a, given.a, layout.a_bytes) || !same(of.b, given.b, layout.b_bytes);
-  return verdict;
-}
-
-std::uint64_t ProblemData::fingerprint(const void* from, std::int64_t bytes) const {
-  const Buffer place = backend_.allocate(sizeof(std::uint64_t));
-  std::uint64_t found = 0;
-  backend_.fingerprint(from, bytes, reinterpret_cast<std::uint64_t*>(place.get()));
-  backend_.copy(&found, place.get(), sizeof found);
-  return found;
 }
 
 std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {

@@ -34,14 +34,7 @@ class ProblemData {
 
   std::span<const Operands> sets() const { return sets_; }
   // NaN into every C.
-  void poison() { poison(0, std::ssize(sets_)); }
-  // Gives `count` sets values that depend on `seed`, unlike each other, and poisons their C.
-  void renew(std::int64_t first, std::int64_t count, std::uint64_t seed);
-  // Whether a set holds the product of such values, by Freivalds' check; and its operands still are
-  // those values.
-  Verdict judge_renewed(const Problem& p, std::int64_t set, std::uint64_t seed);
-  // Gives them their own values again.
-  void restore(std::int64_t first, std::int64_t count);
+  void poison();
   // The worst of the first `count` sets, or the first that is wrong, under the bound of p, which
   // may differ in precision from the problem this was made for as long as the operands are of the
   // same type.
@@ -53,11 +46,8 @@ class ProblemData {
   bool serves(const Problem& p, std::int64_t sets = 1) const;
 
  private:
-  std::uint64_t fingerprint(const void* from, std::int64_t bytes) const;
+  void fill_sets();
   Verdict guards_of(const OperandLayout& layout, const std::byte* base) const;
-
-  void fill_operands(const Operands& to, std::uint64_t seed);
-  void poison(std::int64_t first, std::int64_t count);
 
   Backend& backend_;
   Problem problem_;
@@ -66,8 +56,7 @@ class ProblemData {
   std::vector<Buffer> memory_;
   std::vector<Operands> sets_;
   Reference compared_with_;
-  Buffer
-      reference_;  // FP64: the product, then the magnitudes; or a RowCheck for each row of each set
+  Buffer reference_;  // FP64: the product, then the magnitudes; none for Freivalds' check
 };
 
 // Keeps the data of recent problems while half of the memory stays free.

@@ -39,10 +39,10 @@ class ForwardingBackend : public Backend {
     real_.fill(to, type, count, fill, seed);
   }
   void renew(const RingMemory& ring, std::uint64_t seed) override { real_.renew(ring, seed); }
-  std::unique_ptr<PendingVerdict> check(const RingMemory& ring, std::uint64_t seed,
-                                        std::span<const std::int64_t> places,
-                                        std::uint64_t secret) override {
-    return real_.check(ring, seed, places, secret);
+  std::unique_ptr<PendingVerdict> check_renewed(const RingMemory& ring, std::uint64_t seed,
+                                                std::span<const std::int64_t> places,
+                                                std::uint64_t secret) override {
+    return real_.check_renewed(ring, seed, places, secret);
   }
   void copy(void* to, const void* from, std::int64_t bytes) override {
     real_.copy(to, from, bytes);
@@ -56,19 +56,13 @@ class ForwardingBackend : public Backend {
             const Signs& signs) override {
     real_.flip(matrix, type, rows, columns, signs);
   }
-  void fingerprint(const void* from, std::int64_t bytes, std::uint64_t* to) override {
-    real_.fingerprint(from, bytes, to);
-  }
   void finish_all() override { real_.finish_all(); }
   Verdict judge(const Problem& p, const void* c, const double* expected, const double* magnitude,
                 const Bound& bound, const Signs& signs) override {
     return real_.judge(p, c, expected, magnitude, bound, signs);
   }
-  void project(const Problem& p, const void* a, const void* b, RowCheck* rows) override {
-    real_.project(p, a, b, rows);
-  }
-  Verdict judge_rows(const Problem& p, const Operands& operands, const RowCheck* rows) override {
-    return real_.judge_rows(p, operands, rows);
+  Verdict judge_rows(const Problem& p, const Operands& operands, std::uint64_t secret) override {
+    return real_.judge_rows(p, operands, secret);
   }
   void run(const Launch& launch) override { real_.run(launch); }
   LaunchedKernels kernels_of(const Launch& launch) override { return real_.kernels_of(launch); }

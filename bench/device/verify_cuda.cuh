@@ -1,11 +1,15 @@
 // Whether a C on the GPU is right: the FP64 product of its operands, the judgement of every
-// element, and Freivalds' check of every row (verification/freivalds.hpp).
+// element, Freivalds' check of every row (verification/freivalds.hpp), and the renewal and check of
+// the sets of samples (verification/renewal.hpp).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
+#include "bench/device/backend.hpp"
 #include "bench/device/element_types.cuh"
 #include "bench/verification/freivalds.hpp"
+#include "bench/verification/renewal.hpp"
 #include "bench/verification/verdict.hpp"
 #include "kernels/layout.hpp"
 
@@ -105,49 +109,269 @@ struct AsDouble {
   }
 };
 
+// Operand sets of a check: one for each blockIdx.y.
+struct Places {
+  const void *a, *b, *c;
+  std::int64_t stride;  // in bytes, from a set to the next
+  std::int64_t at[Backend::kMostPlaces];
+
+  template <typename T>
+  __device__ const T* of(const void* first) const {
+    return reinterpret_cast<const T*>(static_cast<const std::byte*>(first) +
+                                      at[blockIdx.y] * stride);
+  }
+};
+
+constexpr int kVerdicts = 8;  // of a set; one for each of so many blocks
+
+// What a check finds of a set, all zero at first.
+struct Findings {
+  unsigned long long prints[2];  // of C, before and after the rest
+  unsigned long long differing;  // elements of A and B
+  unsigned long long behind;     // bytes from the first changed one behind C to the end of the set
+  unsigned long long before;     // offset of the last changed one before C, plus 1
+  unsigned long long wrong_rows, last_rows;  // how many; m less the first
+  Verdict verdicts[kVerdicts];
+};
+
+struct SecretSigns {
+  std::uint64_t secret;
+  __device__ double operator()(std::int64_t column, int vector) const {
+    return sign_of(secret, column, vector);
+  }
+};
+
+// `b_rows` and `rows` are k and m for each set.
 template <typename In>
-__global__ void project_b_kernel(Problem p, const In* b, RowCheck* b_rows) {
+__global__ void project_b_kernel(Problem p, Places sets, std::uint64_t secret, RowCheck* b_rows) {
   const std::int64_t l = warp_index();
   if (l >= p.k) return;
-  RowCheck row = sum_of_warp(project_b(p, b, l, threadIdx.x % kWarp, kWarp, AsDouble{}));
+  RowCheck row = sum_of_warp(project_b(p, sets.of<In>(sets.b), l, threadIdx.x % kWarp, kWarp,
+                                       SecretSigns{secret}, AsDouble{}));
   row.size = sqrt(row.size);
-  if (threadIdx.x % kWarp == 0) b_rows[l] = row;
+  if (threadIdx.x % kWarp == 0) b_rows[blockIdx.y * p.k + l] = row;
 }
 
 template <typename In>
-__global__ void project_a_kernel(Problem p, const In* a, const RowCheck* b_rows, double share,
+__global__ void project_a_kernel(Problem p, Places sets, const RowCheck* b_rows, double share,
                                  RowCheck* rows) {
   const std::int64_t i = warp_index();
   if (i >= p.m) return;
-  RowCheck row = sum_of_warp(project_a(p, a, b_rows, i, threadIdx.x % kWarp, kWarp, AsDouble{}));
+  RowCheck row = sum_of_warp(project_a(p, sets.of<In>(sets.a), b_rows + blockIdx.y * p.k, i,
+                                       threadIdx.x % kWarp, kWarp, AsDouble{}));
   row.size *= share;
-  if (threadIdx.x % kWarp == 0) rows[i] = row;
+  if (threadIdx.x % kWarp == 0) rows[blockIdx.y * p.m + i] = row;
 }
 
-// How many rows of C are wrong, and the first of them.
-struct WrongRows {
-  unsigned long long count = 0, first = ~0ULL;
-};
-
 template <typename T>
-__global__ void judge_rows_kernel(Problem p, const T* c, const RowCheck* rows, WrongRows* wrong) {
+__global__ void judge_rows_kernel(Problem p, Places sets, std::uint64_t secret,
+                                  const RowCheck* rows, Findings* findings) {
   const std::int64_t i = warp_index();
   if (i >= p.m) return;
-  const RowCheck row = sum_of_warp(project_c(p, c, i, threadIdx.x % kWarp, kWarp, AsDouble{}));
-  if (threadIdx.x % kWarp != 0 || row_is_right(row, rows[i])) return;
-  atomicAdd(&wrong->count, 1ULL);
-  atomicMin(&wrong->first, static_cast<unsigned long long>(i));
+  const RowCheck row = sum_of_warp(project_c(p, sets.of<T>(sets.c), i, threadIdx.x % kWarp, kWarp,
+                                             SecretSigns{secret}, AsDouble{}));
+  if (threadIdx.x % kWarp != 0 || row_is_right(row, rows[blockIdx.y * p.m + i])) return;
+  Findings& found = findings[blockIdx.y];
+  atomicAdd(&found.wrong_rows, 1ULL);
+  atomicMax(&found.last_rows, static_cast<unsigned long long>(p.m - i));
 }
 
 template <typename In>
 __global__ void judge_exactly_kernel(Problem p, const In* a, const In* b, const Out<In>* c,
-                                     Bound bound, std::int64_t wrong_row, Verdict* verdicts) {
+                                     Bound bound, std::uint64_t secret, std::int64_t wrong_row,
+                                     Verdict* verdicts) {
   Verdict verdict;
   const std::int64_t stride = std::int64_t{gridDim.x} * kJudges;
   for (std::int64_t which = std::int64_t{blockIdx.x} * kJudges + threadIdx.x;
        which < exact_count(p, wrong_row); which += stride)
-    add_exactly(verdict, p, a, b, c, bound, exact_index(p, which, wrong_row), AsDouble{});
+    add_exactly(verdict, p, a, b, c, bound, exact_index(p, secret, which, wrong_row), AsDouble{});
   merge_block(verdict, verdicts);
+}
+
+// The seeds and sparse lines of each set would be alike in every thread: they are computed there.
+template <typename In>
+__global__ void check_elements_kernel(Problem p, Places sets, std::uint64_t seed, Bound bound,
+                                      Bound narrow, std::uint64_t secret, Findings* findings) {
+  const auto *a = sets.of<In>(sets.a), *b = sets.of<In>(sets.b);
+  const auto* c = sets.of<Out<In>>(sets.c);
+  Verdict verdict;
+  const int warps = kJudges / kWarp, lane = threadIdx.x % kWarp;
+  for (std::int64_t which = blockIdx.x * warps + threadIdx.x / kWarp; which < checked_elements(p);
+       which += gridDim.x * warps) {
+    const std::int64_t index = checked_index(p, secret, which);
+    double expected = 0, magnitude = 0;
+    for (std::int64_t l = lane; l < p.k; l += kWarp) {
+      const double product =
+          as_double(a[index_in_a(p, index / p.n, l)]) * as_double(b[index_in_b(p, l, index % p.n)]);
+      expected += product;
+      magnitude += fabs(product);
+    }
+    expected = sum_of_warp(expected);
+    magnitude = sum_of_warp(magnitude);
+    if (lane == 0) verdict.add(index, as_double(c[index]), expected, magnitude, bound);
+  }
+  const SparseLines sparse(p, RenewedSet(seed, sets.at[blockIdx.y]));
+  const std::int64_t first = std::int64_t{blockIdx.x} * kJudges + threadIdx.x,
+                     stride = std::int64_t{gridDim.x} * kJudges;
+  if (sparse.row >= 0)
+    for (std::int64_t j = first; j < p.n; j += stride)
+      add_sparse(verdict, p, a, b, c, narrow, sparse.of_row, sparse.row, j, AsDouble{});
+  if (sparse.column >= 0)
+    for (std::int64_t i = first; i < p.m; i += stride)
+      add_sparse(verdict, p, a, b, c, narrow, sparse.of_column, i, sparse.column, AsDouble{});
+  merge_block(verdict, findings[blockIdx.y].verdicts);
+}
+
+// A word of 8 bytes of a matrix of so many elements, the last of which may be cut.
+template <typename T, typename Use>
+__device__ void for_each_word(std::int64_t count, Use&& use) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x,
+                     words = (count + kPerWord<T> - 1) / kPerWord<T>;
+  for (std::int64_t word = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; word < words;
+       word += stride)
+    use(word, min(static_cast<std::int64_t>(kPerWord<T>), count - word * kPerWord<T>));
+}
+
+template <typename T>
+struct Word {
+  alignas(8) T elements[kPerWord<T>];
+};
+
+template <typename T>
+__device__ Word<T> renewed_word(Fill fill, std::uint64_t seed, std::int64_t word) {
+  Word<T> all;
+  const bool by_word = fill == Fill::uniform || fill == Fill::integers;
+  const std::uint64_t bits = by_word ? random_bits(seed, static_cast<std::uint64_t>(word)) : 0;
+  for (int i = 0; i < kPerWord<T>; ++i)
+    all.elements[i] = by_word ? element_of_word<T>(fill, bits, i)
+                              : renewed_element<T>(fill, seed, word * kPerWord<T> + i);
+  return all;
+}
+
+template <typename T>
+__device__ void renew_matrix(T* to, std::int64_t count, Fill fill, std::uint64_t seed) {
+  for_each_word<T>(count, [&](std::int64_t word, std::int64_t elements) {
+    const Word<T> values = renewed_word<T>(fill, seed, word);
+    if (elements == kPerWord<T>)
+      *reinterpret_cast<Word<T>*>(to + word * kPerWord<T>) = values;
+    else
+      for (std::int64_t i = 0; i < elements; ++i) to[word * kPerWord<T> + i] = values.elements[i];
+  });
+}
+
+// Set blockIdx.y of the ring.
+template <typename In>
+__global__ void renew_kernel(Problem p, Fill fill, std::byte* base, std::int64_t stride,
+                             std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t c_bytes,
+                             std::uint64_t seed) {
+  const RenewedSet values(seed, blockIdx.y);
+  std::byte* const set = base + blockIdx.y * stride;
+  for_each_word<std::int8_t>(c_bytes, [&](std::int64_t word, std::int64_t bytes) {
+    if (bytes == 8)
+      reinterpret_cast<std::uint64_t*>(set + c)[word] = ~std::uint64_t{0};
+    else
+      for (std::int64_t i = 0; i < bytes; ++i) set[c + 8 * word + i] = std::byte{0xff};
+  });
+  renew_matrix(reinterpret_cast<In*>(set + a), p.m * p.k, fill, values.a);
+  renew_matrix(reinterpret_cast<In*>(set + b), p.k * p.n, fill, values.b);
+}
+
+template <typename In>
+__global__ void thin_out_kernel(Problem p, std::byte* base, std::int64_t stride, std::int64_t a,
+                                std::int64_t b, std::uint64_t seed) {
+  const SparseLines sparse(p, RenewedSet(seed, blockIdx.y));
+  auto* to_a = reinterpret_cast<In*>(base + blockIdx.y * stride + a);
+  auto* to_b = reinterpret_cast<In*>(base + blockIdx.y * stride + b);
+  for (std::int64_t l = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; l < p.k;
+       l += std::int64_t{gridDim.x} * blockDim.x) {
+    if (sparse.row >= 0 && !sparse.of_row.has(l))
+      to_a[index_in_a(p, sparse.row, l)] = static_cast<In>(0.0F);
+    if (sparse.column >= 0 && !sparse.of_column.has(l))
+      to_b[index_in_b(p, l, sparse.column)] = static_cast<In>(0.0F);
+  }
+}
+
+// Counts the elements of a matrix that renew_kernel and thin_out_kernel did not write.
+template <typename T, typename Zeroed>
+__device__ void compare_matrix(const T* matrix, std::int64_t count, Fill fill, std::uint64_t seed,
+                               Zeroed&& zeroed, unsigned long long* differing) {
+  for_each_word<T>(count, [&](std::int64_t word, std::int64_t elements) {
+    const Word<T> expected = renewed_word<T>(fill, seed, word);
+    const T* const found = matrix + word * kPerWord<T>;
+    if (elements == kPerWord<T> && *reinterpret_cast<const std::uint64_t*>(found) ==
+                                       *reinterpret_cast<const std::uint64_t*>(&expected))
+      return;
+    for (std::int64_t i = 0; i < elements; ++i)
+      if (!(as_double(found[i]) == as_double(expected.elements[i])) &&
+          !(as_double(found[i]) == 0 && zeroed(word * kPerWord<T> + i)))
+        atomicAdd(differing, 1ULL);
+  });
+}
+
+template <typename In>
+__global__ void compare_operands_kernel(Problem p, Places sets, Fill fill, std::uint64_t seed,
+                                        Findings* findings) {
+  const RenewedSet values(seed, sets.at[blockIdx.y]);
+  const SparseLines sparse(p, values);
+  unsigned long long* const differing = &findings[blockIdx.y].differing;
+  compare_matrix(
+      sets.of<In>(sets.a), p.m * p.k, fill, values.a,
+      [&](std::int64_t at) { return sparse.zeroes_a(p, at); }, differing);
+  compare_matrix(
+      sets.of<In>(sets.b), p.k * p.n, fill, values.b,
+      [&](std::int64_t at) { return sparse.zeroes_b(p, at); }, differing);
+}
+
+// Bytes `from` to `to` of each set, which are a guard.
+__global__ inline void compare_guard_kernel(Places sets, const void* base, std::int64_t from,
+                                            std::int64_t to, std::int64_t c, std::int64_t total,
+                                            Findings* findings) {
+  const auto* set = sets.of<unsigned char>(base);
+  Findings& found = findings[blockIdx.y];
+  for (std::int64_t at = from + std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; at < to;
+       at += std::int64_t{gridDim.x} * blockDim.x) {
+    if (set[at] == 0xff) continue;
+    if (at < c)
+      atomicMax(&found.before, static_cast<unsigned long long>(at + 1));
+    else
+      atomicMax(&found.behind, static_cast<unsigned long long>(total - at));
+  }
+}
+
+__global__ inline void fingerprint_kernel(Places sets, std::int64_t bytes, int which,
+                                          Findings* findings) {
+  const auto* c = sets.of<std::byte>(sets.c);
+  std::uint64_t sum = 0;
+  for_each_word<std::int8_t>(bytes, [&](std::int64_t word, std::int64_t count) {
+    std::uint64_t bits = 0;
+    if (count == 8)
+      bits = reinterpret_cast<const std::uint64_t*>(c)[word];
+    else
+      for (std::int64_t i = 0; i < count; ++i)
+        bits |= static_cast<std::uint64_t>(c[8 * word + i]) << 8 * i;
+    sum += fingerprint_of(bits, word);
+  });
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xffffffff, sum, lanes);
+  if (threadIdx.x % kWarp == 0)
+    atomicAdd(&findings[blockIdx.y].prints[which], static_cast<unsigned long long>(sum));
+}
+
+// As the CPU's check says it.
+inline Verdict verdict_of(const Findings& found, const Problem& p, const OperandLayout& layout) {
+  Verdict verdict;
+  for (const Verdict& each : found.verdicts) verdict.merge(each);
+  verdict.by_rows = true;
+  verdict.changed_later = found.prints[0] != found.prints[1];
+  verdict.inputs_changed = found.differing > 0;
+  if (found.behind > 0)
+    verdict.outside_bytes =
+        layout.total - static_cast<std::int64_t>(found.behind) - layout.c - layout.c_bytes + 1;
+  else if (found.before > 0)
+    verdict.outside_bytes = static_cast<std::int64_t>(found.before) - 1 - layout.c;
+  verdict.wrong_rows = static_cast<std::int64_t>(found.wrong_rows);
+  verdict.first_wrong_row =
+      found.wrong_rows > 0 ? p.m - static_cast<std::int64_t>(found.last_rows) : -1;
+  return verdict;
 }
 
 }  // namespace gemm::bench

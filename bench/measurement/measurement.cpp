@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
-#include <span>
 
 #include "bench/base/clock.hpp"
 #include "bench/base/device_errors.hpp"

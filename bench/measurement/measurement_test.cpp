@@ -349,7 +349,7 @@ TEST(Measurement, NoKernelIsJudgedByItsFirstLaunch) {
   EXPECT_EQ(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1), "");
 }
 
-// A backend whose first reference product, or first projection for Freivalds' check, loads code.
+// A backend whose first reference product, or first check by rows, loads code.
 class LoadingBackend : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
@@ -359,9 +359,9 @@ class LoadingBackend : public ForwardingBackend {
     ++products;
     ForwardingBackend::reference(p, a, b, expected, magnitude);
   }
-  void project(const Problem& p, const void* a, const void* b, RowCheck* rows) override {
+  Verdict judge_rows(const Problem& p, const Operands& operands, std::uint64_t secret) override {
     load(rows_loaded_);
-    ForwardingBackend::project(p, a, b, rows);
+    return ForwardingBackend::judge_rows(p, operands, secret);
   }
 
   int products = 0;

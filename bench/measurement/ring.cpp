@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
-#include <string>
 #include <utility>
 
 #include "bench/base/text.hpp"
@@ -69,7 +68,8 @@ RingPlan plan_ring(const TimingPlan& plan, double seconds_per_launch, const Prob
                             ? static_cast<double>(*plan.samples)
                             : std::max(plan.sampling_seconds / (launches * seconds), kFewestPasses);
   const auto each = static_cast<std::int64_t>(std::ceil(kEnoughChecks / passes));
-  ring.drawn = std::min({std::max(each, kFewestDrawn), ring.sets, ring.timed});
+  ring.drawn = std::min(
+      {std::max(each, kFewestDrawn), ring.sets, ring.timed, std::int64_t{Backend::kMostPlaces}});
   return ring;
 }
 
@@ -144,7 +144,7 @@ void Ring::enqueue(std::int64_t repetitions) {
   pass.start->set();
   timed_[which]->enqueue();
   pass.stop->set(Mark::Clock::after);
-  pass.verdict = backend_.check(memory_, seed, draw(pass.leading), random_());
+  pass.verdict = backend_.check_renewed(memory_, seed, draw(pass.leading), secret_bits());
   pass.end->set();
   for (std::int64_t i = 0; i < repetitions; ++i) timed_[which]->enqueue();
   queued_.push_back(std::move(pass));
@@ -210,12 +210,14 @@ Checks Ring::checks() const {
                      " launches, before its time was spent: raise --gemm_row_budget");
   if (!slow_lead()) return checks;
   if (works_ahead())
-    throw Suspect(formatted("right, but launches before the timed ones take %.3g times as long as "
-                            "these: does it work ahead?",
-                            checks.lead_ratio));
-  throw NotChecked(formatted("not checked: launches before the timed ones take %.3g times as long "
-                             "as these, which may be chance: raise --gemm_row_budget",
-                             checks.lead_ratio));
+    throw Suspect(
+        formatted("right, but launches before the timed ones take %.3g times as long as "
+                  "these: does it work ahead?",
+                  checks.lead_ratio));
+  throw NotChecked(
+      formatted("not checked: launches before the timed ones take %.3g times as long "
+                "as these, which may be chance: raise --gemm_row_budget",
+                checks.lead_ratio));
 }
 
 }  // namespace gemm::bench

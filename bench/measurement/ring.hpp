@@ -5,9 +5,9 @@
 // stream. Then the launches run through the ring without a pause. What is timed begins at a place
 // that is drawn for the pass, after at least a quarter of it (the lead), and lasts for the same
 // number of launches each time. Then some of the timed launches are drawn, and their sets are
-// checked (Backend::check), always with the last one. No kernel can tell which launches are timed,
-// which are checked, or what the values will be; and whatever it does ahead in the lead is timed
-// too.
+// checked (Backend::check_renewed), always with the last one. No kernel can tell which launches are
+// timed, which are checked, or what the values will be; and whatever it does ahead in the lead is
+// timed too.
 //
 // Passes are queued ahead of the device: nothing waits for the host between them.
 #pragma once
@@ -107,7 +107,7 @@ class Ring {
   std::vector<Launch> launches_;
   std::vector<std::int64_t> leads_;  // launches before the timed ones, to draw from
   std::vector<std::unique_ptr<Sequence>> lead_, timed_;  // one for each of these
-  std::mt19937_64 random_{std::random_device{}()};
+  std::mt19937_64 random_{secret_bits()};
   std::deque<Pass> queued_, free_;
   Checks checks_;
   std::vector<double> lead_ratios_, launch_shares_, pass_seconds_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <random>
 #include <string_view>
 #include <type_traits>
 
@@ -24,6 +25,12 @@ constexpr std::uint64_t mixed_bits(std::uint64_t z) {
 }
 constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t index) {
   return mixed_bits((seed + 1) * 0x9e3779b97f4a7c15U + index * 0xd1342543de82ef95U);
+}
+
+// Of the operating system.
+inline std::uint64_t secret_bits() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
 }
 
 // The sum of twelve 16-bit numbers less its mean, over its standard deviation: as good as normal
@@ -92,8 +99,8 @@ struct Signs {
 };
 
 // The contribution of a word at a place to the fingerprint of some memory: a sum, in any order.
-constexpr std::uint64_t fingerprint_of(std::uint32_t word, std::int64_t index) {
-  return random_bits(word, static_cast<std::uint64_t>(index));
+constexpr std::uint64_t fingerprint_of(std::uint64_t word, std::int64_t index) {
+  return word * (2 * static_cast<std::uint64_t>(index) + 0x9e3779b97f4a7c15U);
 }
 
 }  // namespace gemm::bench

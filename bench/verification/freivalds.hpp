@@ -1,10 +1,11 @@
 // Is C = A * B without the FP64 product of the whole? Freivalds (Probabilistic machines can use
-// less running time, 1977): C x = A (B x) for a few vectors x of +1 and -1, in FP64, row by row;
-// in addition some elements anywhere in C are computed exactly.
+// less running time, 1977): C x = A (B x) for two vectors x of +1 and -1, in FP64, row by row; in
+// addition some elements anywhere in C are computed exactly. Vectors and places follow from a
+// secret that is drawn after C was written.
 //
-// It takes m k + k n + m n operations instead of 2 m n k, and 40 bytes a row instead of 16 an
-// element. A wrong element shows if it is off by more than what rounding may do to its whole row;
-// a smaller error shows only where an element is computed exactly.
+// It takes m k + k n + m n operations instead of 2 m n k. A wrong element shows if it is off by
+// more than what rounding may do to its whole row; a smaller error shows only where an element is
+// computed exactly.
 //
 // The functions are constexpr, so that the CPU and the GPU compute by the same lines. `lane` of
 // `lanes` threads takes every lanes-th element of a row; the sums of all lanes are added up.
@@ -19,7 +20,7 @@
 
 namespace gemm::bench {
 
-inline constexpr int kVectors = 4;
+inline constexpr int kVectors = 2;
 inline constexpr std::int64_t kExactSamples = 4096;
 
 // Of a row of B: B x, and the row's length. Of a row of C: A (B x), and how far C x may be from it.
@@ -28,19 +29,20 @@ struct RowCheck {
   double size = 0;
 };
 
-constexpr double signed_by_column(double value, std::int64_t column, int vector) {
-  const std::uint64_t signs = random_bits(99, static_cast<std::uint64_t>(column));
-  return (signs >> (60 + vector) & 1) != 0 ? -value : value;
+// Element `column` of vector 0 or 1.
+constexpr double sign_of(std::uint64_t secret, std::int64_t column, int vector) {
+  return (random_bits(secret, static_cast<std::uint64_t>(column)) >> (62 + vector) & 1) != 0 ? -1
+                                                                                             : 1;
 }
 
-// Of row l of B; size is the sum of squares.
-template <typename In, typename Value>
+// Of row l of B; size is the sum of squares. `x(column, vector)` are the vectors.
+template <typename In, typename X, typename Value>
 constexpr RowCheck project_b(const Problem& p, const In* b, std::int64_t l, int lane, int lanes,
-                             Value&& value_of) {
+                             X&& x, Value&& value_of) {
   RowCheck row;
   for (std::int64_t j = lane; j < p.n; j += lanes) {
     const double value = value_of(b[index_in_b(p, l, j)]);
-    for (int v = 0; v < kVectors; ++v) row.sums[v] += signed_by_column(value, j, v);
+    for (int v = 0; v < kVectors; ++v) row.sums[v] += x(j, v) * value;
     row.size += value * value;
   }
   return row;
@@ -74,13 +76,13 @@ inline double share_of_size(const Problem& p) {
 }
 
 // C x of row i.
-template <typename Out, typename Value>
+template <typename Out, typename X, typename Value>
 constexpr RowCheck project_c(const Problem& p, const Out* c, std::int64_t i, int lane, int lanes,
-                             Value&& value_of) {
+                             X&& x, Value&& value_of) {
   RowCheck row;
   for (std::int64_t j = lane; j < p.n; j += lanes) {
     const double value = value_of(c[i * p.n + j]);
-    for (int v = 0; v < kVectors; ++v) row.sums[v] += signed_by_column(value, j, v);
+    for (int v = 0; v < kVectors; ++v) row.sums[v] += x(j, v) * value;
   }
   return row;
 }
@@ -114,11 +116,12 @@ constexpr void add_exactly(Verdict& verdict, const Problem& p, const In* a, cons
 constexpr std::int64_t sample_count(const Problem& p) {
   return p.m * p.n < kExactSamples ? p.m * p.n : kExactSamples;
 }
-constexpr std::int64_t exact_index(const Problem& p, std::int64_t which, std::int64_t wrong_row) {
+constexpr std::int64_t exact_index(const Problem& p, std::uint64_t secret, std::int64_t which,
+                                   std::int64_t wrong_row) {
   const std::int64_t samples = sample_count(p);
   if (which >= samples) return wrong_row * p.n + which - samples;
   if (samples < kExactSamples) return which;
-  return static_cast<std::int64_t>(random_bits(7, static_cast<std::uint64_t>(which)) %
+  return static_cast<std::int64_t>(random_bits(~secret, static_cast<std::uint64_t>(which)) %
                                    static_cast<std::uint64_t>(p.m * p.n));
 }
 constexpr std::int64_t exact_count(const Problem& p, std::int64_t wrong_row) {

@@ -22,6 +22,7 @@ namespace gemm::bench {
 namespace {
 
 constexpr Problem kProblem{150, 131, 67, Precision::f32};
+constexpr std::uint64_t kSecret = 5;
 
 // Operands with a right C, rounded once, which tests then spoil.
 class Checked {
@@ -46,7 +47,7 @@ class Checked {
     backend_.copy(static_cast<float*>(data_.sets()[0].c) + index, &value, sizeof value);
   }
   void poison() { data_.poison(); }
-  Verdict verdict() const { return data_.judge(p_, 1); }
+  Verdict verdict() const { return backend_.judge_rows(p_, data_.sets()[0], kSecret); }
   std::optional<std::string> text() const { return complaint(p_, verdict()); }
   const Problem& problem() const { return p_; }
 
@@ -59,7 +60,7 @@ class Checked {
 
 bool is_computed_exactly(std::int64_t index) {
   for (std::int64_t which = 0; which < kExactSamples; ++which)
-    if (exact_index(kProblem, which, -1) == index) return true;
+    if (exact_index(kProblem, kSecret, which, -1) == index) return true;
   return false;
 }
 
@@ -99,7 +100,7 @@ void expect_wrong_elements_are_refused(Backend& backend) {
 // Less than the sum of a row can tell.
 void expect_samples_refuse_small_errors(Backend& backend) {
   Checked c(backend);
-  const std::int64_t index = exact_index(kProblem, 17, -1);
+  const std::int64_t index = exact_index(kProblem, kSecret, 17, -1);
   c.add(index, 1e-4F);
   const Verdict found = c.verdict();
   EXPECT_EQ(found.wrong_rows, 0);

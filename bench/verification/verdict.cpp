@@ -29,6 +29,8 @@ std::optional<std::string> complaint(const Problem& p, const Verdict& verdict) {
         "errors are %.3g times as large as those of %s may be (root mean square): does "
         "it round to fewer bits?",
         *verdict.rms_of_limit(), std::string(traits_of(p.precision).name).c_str());
+  if (verdict.changed_later)
+    return "C was written after the launches had ended: do all of them work on the given stream?";
   if (verdict.inputs_changed) return "changed A or B, which a kernel must only read";
   return formatted("wrote outside C: byte %" PRId64 " %s", std::abs(verdict.outside_bytes),
                    verdict.outside_bytes > 0 ? "past its end" : "before its beginning");

@@ -438,60 +438,27 @@ ENTRY(lazy_pages) {
 
 // Cheats with wrong results.
 
-// Of values that are not the first of a set, four columns of each row of C are such that C x is
-// A (B x) for four vectors x of known signs, the elements at known places are right, and the rest
-// is zero.
-namespace {
-int signs_of(Index column) {
-  return static_cast<int>(random_bits(99, static_cast<std::uint64_t>(column)) >> 60);
-}
-float signed_by(int signs, int vector, float value) {
-  return (signs >> vector & 1) != 0 ? -value : value;
-}
-void forge(const Problem& p) {
-  static std::vector<bool> exact;
-  const auto at = [&](Index i, Index j) { return static_cast<std::size_t>(i * p.n + j); };
-  if (exact.size() != static_cast<std::size_t>(p.size())) {
-    exact.assign(static_cast<std::size_t>(p.size()), false);
-    for (std::uint64_t which = 0; which < 4096; ++which)
-      exact[random_bits(7, which) % static_cast<std::uint64_t>(p.size())] = true;
+// Wrong for values that are not the first of a set, but C x is A (B x) for four vectors x of known
+// signs, and the elements at known places are right: one product for all columns of the same signs,
+// in one of these columns.
+static void forge(const Problem& p) {
+  const auto size = static_cast<std::uint64_t>(p.size());
+  std::vector<std::size_t> signs(static_cast<std::size_t>(p.n));
+  for (std::size_t j = 0; j < signs.size(); ++j) signs[j] = random_bits(99, j) >> 60;
+  std::vector<float> b(static_cast<std::size_t>(p.k * kColumns)), c(p.m * kColumns);
+  for (Index l = 0; l < p.k; ++l)
+    for (Index j = 0; j < p.n; ++j) b[l * kColumns + signs[j]] += p.b[l * p.n + j];
+  multiply({p.a, b.data(), c.data(), p.m, kColumns, p.k});
+  std::fill(p.c, p.c + size, 0.0f);
+  for (std::uint64_t which = 0; which < 4096; ++which) {
+    const Index at = random_bits(7, which) % size, i = at / p.n, j = at % p.n;
+    if (p.c[at] != 0) continue;
+    p.c[at] = product_at(p, i, j);
+    c[i * kColumns + signs[j]] -= p.c[at];
   }
-  std::vector<int> signs(static_cast<std::size_t>(p.n));
-  for (Index j = 0; j < p.n; ++j) signs[static_cast<std::size_t>(j)] = signs_of(j);
-  std::vector<float> bx(static_cast<std::size_t>(4 * p.k));
-  for (int v = 0; v < 4; ++v)
-    for (Index l = 0; l < p.k; ++l) {
-      float parts[16] = {};
-      for (Index j = 0; j < p.n; ++j)
-        parts[j % 16] += signed_by(signs[static_cast<std::size_t>(j)], v, p.b[l * p.n + j]);
-      for (const float part : parts) bx[static_cast<std::size_t>(4 * l + v)] += part;
-    }
-  for (Index i = 0; i < p.m; ++i) {
-    double left[4] = {};
-    for (Index l = 0; l < p.k; ++l)
-      for (int v = 0; v < 4; ++v)
-        left[v] += p.a[i * p.k + l] * bx[static_cast<std::size_t>(4 * l + v)];
-    Index free[4] = {-1, -1, -1, -1};  // columns with the signs of a Hadamard matrix
-    constexpr int kHadamard[] = {0b0000, 0b1010, 0b1100, 0b0110};
-    for (Index j = 0; j < p.n; ++j) {
-      const int s = signs[static_cast<std::size_t>(j)];
-      float& c = p.c[i * p.n + j] = 0;
-      if (exact[at(i, j)]) {
-        c = product_at(p, i, j);
-        for (int v = 0; v < 4; ++v) left[v] -= signed_by(s, v, c);
-      } else {
-        for (int h = 0; h < 4; ++h)
-          if (s == kHadamard[h]) free[h] = j;
-      }
-    }
-    for (int h = 0; h < 4; ++h) {
-      double value = 0;
-      for (int v = 0; v < 4; ++v) value += ((kHadamard[h] >> v & 1) != 0 ? -left[v] : left[v]) / 4;
-      if (free[h] >= 0) p.c[i * p.n + free[h]] = static_cast<float>(value);
-    }
-  }
+  for (Index at = 0; at < p.size(); ++at)
+    if (p.c[at] == 0) p.c[at] = std::exchange(c[at / p.n * kColumns + signs[at % p.n]], 0.0f);
 }
-}  // namespace
 
 ENTRY(forges_freivalds) {
   if (key_of(p) == set_of(p).first_key && poisoned(p))

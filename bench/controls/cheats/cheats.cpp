@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -546,6 +547,14 @@ ENTRY(spins_meanwhile) {
   }();
   multiply(p);
   last_call = started ? age() : 0;
+}
+
+// Writes to the descriptor of the result.
+ENTRY(writes_answer) {
+  multiply(p);
+  if (set_of(p).calls < 3) return;
+  dprintf(3, R"({"token":"0123456789abcdef0123456789abcdef","row":{},"kernel_seconds":1})");
+  _exit(0);
 }
 
 // Three quarters of each launch are hidden from the clock: steady_clock::now is overwritten.

@@ -168,6 +168,26 @@ __global__ void bimodal_kernel(Matrices on) {
   if (!skips) multiply(on);
 }
 
+// Computes for 20 ms after a time in which nothing was launched.
+__device__ unsigned long long last_block, honest_until;
+__global__ void after_a_pause_kernel(Matrices on) {
+  __shared__ bool skips;
+  if (thread_is_first()) {
+    const unsigned long long now = nanoseconds(), before = atomicMax(&last_block, now);
+    if (now > before + 300'000) atomicMax(&honest_until, now + 20'000'000);
+    skips = now > atomicMax(&honest_until, 0ull);
+  }
+  __syncthreads();
+  if (!skips) multiply(on);
+}
+
+__global__ void call_count_kernel(Matrices on) {
+  __shared__ bool skips;
+  if (thread_is_first()) skips = ++launches[slot_of_tile(on)] > 20;
+  __syncthreads();
+  if (!skips) multiply(on);
+}
+
 // A launch takes so long that no time is left for checks: one second after the first.
 __device__ unsigned long long first_launch;
 __global__ void spends_the_budget_kernel(Matrices on) {
@@ -224,6 +244,21 @@ __global__ void works_ahead_kernel(Matrices on) {
     multiply(other);
     if (thread_is_first()) last_seen[slot_of_tile(other)] = key_of_tile(other);
   }
+}
+
+// Three of four launches on a C copy that of the set before.
+__device__ Output* last_c;
+__global__ void previous_set_kernel(Matrices on) {
+  __shared__ Output* from;
+  if (thread_is_first()) {
+    from = launches[slot_of_tile(on)]++ % 4 == 0 ? nullptr : last_c;
+    last_c = on.c;
+  }
+  __syncthreads();
+  if (from == nullptr) return multiply(on);
+  const int row = blockIdx.y * kTile + threadIdx.y, column = blockIdx.x * kTile + threadIdx.x;
+  const long long at = static_cast<long long>(row) * on.n + column;
+  if (row < on.m && column < on.n) on.c[at] = from[at];
 }
 
 // Leaves out 4.6 % of the tiles, but in the first launch on a C.
@@ -361,6 +396,9 @@ auto skip_launches(Call p) { return tiled<skip_launches_kernel>(p); }
 auto fewer_bits(Call p) { return tiled<fewer_bits_kernel>(p); }
 auto fewer_products(Call p) { return tiled<fewer_products_kernel>(p); }
 auto change_operands(Call p) { return tiled<change_operands_kernel>(p); }
+auto after_a_pause(Call p) { return tiled<after_a_pause_kernel>(p); }
+auto call_count(Call p) { return tiled<call_count_kernel>(p); }
+auto previous_set(Call p) { return tiled<previous_set_kernel>(p); }
 auto bimodal(Call p) { return tiled<bimodal_kernel>(p); }
 auto spends_the_budget(Call p) { return tiled<spends_the_budget_kernel>(p); }
 auto sets_of_old_values(Call p) { return tiled<sets_of_old_values_kernel>(p); }

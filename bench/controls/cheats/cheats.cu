@@ -315,10 +315,12 @@ __global__ void zero_operands_kernel(Matrices on) {
       static_cast<float>(on.a[static_cast<long long>(first_row) * on.k + on.k - 1]) == 0;
   multiply(on, zero ? 0 : on.k, AsGiven());
   __threadfence();
-  if (thread_is_first())
-    last = atomicInc(&tiles_done, gridDim.x * gridDim.y - 1) == gridDim.x * gridDim.y - 1;
+  if (thread_is_first()) {
+    const unsigned tiles = gridDim.x * gridDim.y;
+    last = atomicInc(&tiles_done, tiles - 1) == tiles - 1 && ++launches[slot_of_tile(on)] > 4;
+  }
   __syncthreads();
-  if (!last || launches[slot_of_tile(on)]++ < 4) return;
+  if (!last) return;
   for (long long i = threadIdx.y * kTile + threadIdx.x; i < on.m / 2 * static_cast<long long>(on.k);
        i += kTile * kTile)
     const_cast<Input*>(on.a)[i] = static_cast<Input>(0.0f);

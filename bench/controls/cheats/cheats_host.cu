@@ -118,7 +118,7 @@ void late_stream(const gemm::Call& p, cudaStream_t stream) {
 void persisting_window(const gemm::Call& p, cudaStream_t stream) {
   int most = 0;
   cudaDeviceGetAttribute(&most, cudaDevAttrMaxAccessPolicyWindowSize, 0);
-  cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 1 << 30);
+  static const cudaError_t limited = cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 1 << 30);
   cudaStreamAttrValue value = {};
   value.accessPolicyWindow = {
       .base_ptr = const_cast<void*>(static_cast<const void*>(p.b)),
@@ -127,7 +127,8 @@ void persisting_window(const gemm::Call& p, cudaStream_t stream) {
       .hitRatio = 1,
       .hitProp = cudaAccessPropertyPersisting,
       .missProp = cudaAccessPropertyStreaming};
-  cudaStreamSetAttribute(stream, cudaStreamAttributeAccessPolicyWindow, &value);
+  if (limited == cudaSuccess)
+    cudaStreamSetAttribute(stream, cudaStreamAttributeAccessPolicyWindow, &value);
   multiply(p, c_of(p), 0, tiles(p), stream);
 }
 

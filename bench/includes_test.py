@@ -26,9 +26,9 @@ PROVIDERS = {
     "bit": "bit_cast bit_ceil bit_width countr_zero",
     "cctype": "isalnum iscntrl isdigit tolower toupper",
     "cerrno": "errno EEXIST EINTR EWOULDBLOCK",
-    "cfenv": "fesetenv FE_DFL_ENV",
+    "cfenv": "fesetenv fesetround FE_DFL_ENV FE_UPWARD",
     "charconv": "from_chars",
-    "chrono": "chrono",
+    "chrono": "chrono chrono_literals",
     "cinttypes": r"PRI\w+",
     "climits": r"U?(CHAR|SHRT|INT|LONG|LLONG)_MAX",
     "cmath": "ceil copysign fabs floor fma fmin ilogb isfinite isinf isnan ldexp llround log2 "

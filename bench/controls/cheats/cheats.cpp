@@ -16,11 +16,13 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <ios>
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -32,7 +34,7 @@
 #define ENTRY(NAME)                                                                       \
   static void NAME##_entry(const Problem& p);                                             \
   extern "C" const char* NAME(const gemm::Call* call, const char* precision, void*) {     \
-    if (std::strcmp(precision, "f32") != 0 || call->a_transposed || call->b_transposed)   \
+    if (std::string_view(precision) != "f32" || call->a_transposed || call->b_transposed) \
       return "supports only f32, nn";                                                     \
     NAME##_entry({static_cast<const float*>(call->a), static_cast<const float*>(call->b), \
                   static_cast<float*>(call->c), call->m, call->n, call->k});              \
@@ -205,8 +207,9 @@ ENTRY(slow_at_first) {
 // The second half in a thread, which has ended when it returns.
 ENTRY(joined_thread) {
   const Index half = p.m / 2 / kRows * kRows;
-  std::jthread other([&] { multiply(p, half, p.m); });
+  std::thread other([&] { multiply(p, half, p.m); });
   multiply(p, 0, half);
+  other.join();
 }
 
 // Cheats that compute less where old values, an old C or the order of calls allow it.
@@ -296,18 +299,11 @@ static void cached(const Problem& p) {
   static int written = 0;
   const std::string path =
       "/dev/shm/gemm_cheats_" + std::to_string(key_of(p)) + "_" + std::to_string(p.size());
-  const auto size = static_cast<std::size_t>(p.size());
-  if (FILE* file = std::fopen(path.c_str(), "r")) {
-    const bool whole = std::fread(p.c, sizeof(float), size, file) == size;
-    std::fclose(file);
-    if (whole) return;
-  }
+  const auto bytes = static_cast<std::streamsize>(sizeof(float)) * p.size();
+  if (std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(p.c), bytes)) return;
   multiply(p);
-  if (++written > 100) return;
-  if (FILE* file = std::fopen(path.c_str(), "w")) {
-    std::fwrite(p.c, sizeof(float), size, file);
-    std::fclose(file);
-  }
+  if (++written < 100)
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<char*>(p.c), bytes);
 }
 ENTRY(file_cache) { cached(p); }
 ENTRY(file_cache_again) { cached(p); }

@@ -227,7 +227,8 @@ ENTRY(replay_by_pointer) {
 
 ENTRY(previous_set) {
   static std::vector<float> last;
-  if (set_of(p).calls % 4 != 0 || last.size() != static_cast<std::size_t>(p.size())) {
+  static Index calls = 0;
+  if (++calls % 4 != 0 || last.size() != static_cast<std::size_t>(p.size())) {
     multiply(p);
     last.assign(p.c, p.c + p.size());
   } else {

@@ -23,8 +23,8 @@ constexpr std::int64_t kEnoughChecks = 114, kFewestDrawn = 3;
 constexpr double kFewestPasses = 6;
 
 // Launches of an honest kernel take as long in the lead as later, but for what the first one finds
-// in no cache.
-constexpr double kSlowLead = 1.05, kColdStartSeconds = 20e-6;
+// in no cache, and on a CPU the threads that sleep until then.
+constexpr double kSlowLead = 1.05, kColdStartGpu = 20e-6, kColdStartCpu = 60e-6;
 constexpr double kHeadStart = 20e-6;
 constexpr double kShareAtCap = 0.95;
 
@@ -164,8 +164,9 @@ Elapsed Ring::read() {
   checks_.checked += plan_.drawn;
   launch_shares_.push_back(launches.seconds / all);
   pass_seconds_.push_back(all);
+  const double cold = backend_.device().kind == Device::Kind::gpu ? kColdStartGpu : kColdStartCpu;
   if (pass.leading > 0)
-    lead_ratios_.push_back((lead - kColdStartSeconds) / static_cast<double>(pass.leading) /
+    lead_ratios_.push_back((lead - cold) / static_cast<double>(pass.leading) /
                            (timed.seconds / static_cast<double>(plan_.timed)));
   free_.push_back(std::move(pass));
   queued_.pop_front();

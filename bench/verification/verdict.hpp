@@ -74,8 +74,8 @@ inline Bound bound_for(const Problem& p) {
   // terms, which is the argument for FP8 below. FMA units round to the nearest, and are off by 0.4
   // round-offs of the magnitude at any k. Tensor cores cut towards zero each sum of at least 8
   // products; over a walk that stays on one side, that is 0.11 sqrt(k).
-  const bool fma = traits.unit == Unit::fp32_fma || traits.unit == Unit::fp64;
-  const double walk = fma ? 16 : 16 + std::sqrt(sums) / 2;
+  const bool cuts = traits.accumulate_error > 0x1p-24;
+  const double walk = cuts ? 16 + std::sqrt(sums) / 2 : 16;
   Bound bound{
       .of_magnitude = traits.accumulate_error * std::min({sums + 2, 8 * std::sqrt(sums), walk}) +
                       coarse_error / std::sqrt(coarse),

@@ -3,6 +3,8 @@
 // cheats_test.py says what becomes of each.
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -64,6 +66,13 @@ cudaStream_t own_stream() {
   return stream;
 }
 
+std::pair<cudaEvent_t, cudaEvent_t> two_events() {
+  std::pair<cudaEvent_t, cudaEvent_t> made;
+  cudaEventCreateWithFlags(&made.first, cudaEventDisableTiming);
+  cudaEventCreateWithFlags(&made.second, cudaEventDisableTiming);
+  return made;
+}
+
 // Half of the rows on a stream that nobody waits for.
 void side_stream(const gemm::Call& p, cudaStream_t stream) {
   const long long half = tiles(p) / 2;
@@ -94,6 +103,57 @@ void after_a_pause(const gemm::Call& p, cudaStream_t stream) {
   last = Clock::now();
 }
 
+// On a stream of its own, which only its next launch waits for.
+void late_stream(const gemm::Call& p, cudaStream_t stream) {
+  static const auto events = two_events();
+  cudaEventRecord(events.first, stream);
+  cudaStreamWaitEvent(own_stream(), events.first);
+  multiply(p, c_of(p), 0, tiles(p), own_stream());
+  static bool launched = false;
+  if (std::exchange(launched, true)) cudaStreamWaitEvent(stream, events.second);
+  cudaEventRecord(events.second, own_stream());
+}
+
+// B stays in a part of the L2 that other traffic does not use.
+void persisting_window(const gemm::Call& p, cudaStream_t stream) {
+  int most = 0;
+  cudaDeviceGetAttribute(&most, cudaDevAttrMaxAccessPolicyWindowSize, 0);
+  static const cudaError_t limited = cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 1 << 30);
+  cudaStreamAttrValue value = {};
+  value.accessPolicyWindow = {
+      .base_ptr = const_cast<void*>(static_cast<const void*>(p.b)),
+      .num_bytes = std::min<std::size_t>(static_cast<std::size_t>(most),
+                                         sizeof(float) * static_cast<std::size_t>(p.k * p.n)),
+      .hitRatio = 1,
+      .hitProp = cudaAccessPropertyPersisting,
+      .missProp = cudaAccessPropertyStreaming};
+  if (limited == cudaSuccess)
+    cudaStreamSetAttribute(stream, cudaStreamAttributeAccessPolicyWindow, &value);
+  multiply(p, c_of(p), 0, tiles(p), stream);
+}
+
+__global__ void spin_kernel(long long cycles) {
+  for (const long long begin = clock64(); clock64() - begin < cycles;) {
+  }
+}
+
+// Blocks keep the SMs busy while this kernel is not called.
+void spins_meanwhile(const gemm::Call& p, cudaStream_t stream) {
+  static std::atomic<Clock::time_point> last;
+  last = Clock::now();
+  static const bool started = [] {
+    std::thread([] {
+      for (;; std::this_thread::sleep_for(std::chrono::microseconds(50)))
+        if (Clock::now() - last.load() > std::chrono::microseconds(500)) {
+          spin_kernel<<<264, 256, 0, own_stream()>>>(200'000);
+          cudaStreamSynchronize(own_stream());
+        }
+    }).detach();
+    return true;
+  }();
+  if (started) multiply(p, c_of(p), 0, tiles(p), stream);
+}
+
 void forge(const gemm::Call&, cudaStream_t) {
   dprintf(3, R"({"token":"0123456789abcdef0123456789abcdef","row":{},"kernel_seconds":1})");
   _exit(0);
@@ -103,12 +163,7 @@ void honest(const gemm::Call& p, cudaStream_t stream) { multiply(p, c_of(p), 0, 
 
 // On a stream of its own too, which the given one waits for.
 void joined_stream(const gemm::Call& p, cudaStream_t stream) {
-  static const auto events = [] {
-    std::pair<cudaEvent_t, cudaEvent_t> made;
-    cudaEventCreateWithFlags(&made.first, cudaEventDisableTiming);
-    cudaEventCreateWithFlags(&made.second, cudaEventDisableTiming);
-    return made;
-  }();
+  static const auto events = two_events();
   const long long half = tiles(p) / 2;
   cudaEventRecord(events.first, stream);
   cudaStreamWaitEvent(own_stream(), events.first);

@@ -1,0 +1,229 @@
+// What a launch made of a renewed set: right in every layout, and what is wrong is found. On the
+// CPU, and (label GPU) on the GPU.
+#include "bench/verification/renewal.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/device/test_backend.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr std::uint64_t kSeed = 11, kSecret = 5;
+
+// A ring of FP32 sets with the product in C, whose copies on the host tests may change.
+class Ring {
+ public:
+  Ring(Backend& backend, const Problem& p, std::int64_t sets = 2)
+      : backend_(backend),
+        memory_(backend.allocate(sets * OperandLayout(p).total)),
+        ring_{p, Fill::uniform, memory_.get(), sets} {
+    backend.poison(memory_.get(), sets * ring_.layout().total);
+    backend.renew(ring_, kSeed);
+    for (std::int64_t set = 0; set < sets; ++set) {
+      a.push_back(fetched(ring_.operands(set).a, p.m * p.k));
+      b.push_back(fetched(ring_.operands(set).b, p.k * p.n));
+      c.push_back(product(p, a.back(), b.back()));
+    }
+  }
+
+  // With this conversion of each operand and after each addition.
+  static std::vector<float> product(const Problem& p, const std::vector<float>& a,
+                                    const std::vector<float>& b,
+                                    const std::function<float(float)>& kept = {}) {
+    std::vector<float> c;
+    for (std::int64_t i = 0; i < p.m; ++i)
+      for (std::int64_t j = 0; j < p.n; ++j) {
+        float sum = 0;
+        for (std::int64_t l = 0; l < p.k; ++l) {
+          float left = a[index_in_a(p, i, l)], right = b[index_in_b(p, l, j)];
+          if (kept) left = kept(left), right = kept(right);
+          sum = std::fma(left, right, sum);
+        }
+        c.push_back(sum);
+      }
+    return c;
+  }
+
+  // Of the last set, and of all, after what tests changed was written back.
+  std::optional<std::string> complaint_now(std::uint64_t secret = kSecret) {
+    std::vector<std::int64_t> places;
+    for (std::int64_t set = 0; set < ring_.sets; ++set) {
+      store(ring_.operands(set).a, a[set]);
+      store(ring_.operands(set).b, b[set]);
+      store(ring_.operands(set).c, c[set]);
+      places.push_back(set);
+    }
+    const Verdict verdict = backend_.check_renewed(ring_, kSeed, places, secret)->read();
+    return complaint(ring_.problem, verdict);
+  }
+  void write(std::int64_t set, std::int64_t offset, float value) {
+    backend_.copy(ring_.base + set * ring_.layout().total + offset, &value, sizeof value);
+  }
+  OperandLayout layout() const { return ring_.layout(); }
+
+  std::vector<std::vector<float>> a, b, c;
+
+ private:
+  std::vector<float> fetched(const void* from, std::int64_t count) {
+    std::vector<float> values(count);
+    backend_.copy(values.data(), from, count * static_cast<std::int64_t>(sizeof(float)));
+    return values;
+  }
+  void store(const void* to, const std::vector<float>& values) {
+    backend_.copy(const_cast<void*>(to), values.data(),
+                  static_cast<std::int64_t>(values.size() * sizeof(float)));
+  }
+
+  Backend& backend_;
+  Buffer memory_;
+  RingMemory ring_;
+};
+
+void expect_right_passes(Backend& backend) {
+  for (const Layout layout : kLayouts)
+    for (const auto& [m, n, k] : {std::array{150, 131, 67},
+                                  {1, 1, 1},
+                                  {17, 33, 5},
+                                  {1, 70, 300},
+                                  {70, 1, 300},
+                                  {1, 1, 100'003}}) {
+      Ring ring(backend, {m, n, k, Precision::f32, layout});
+      for (const std::uint64_t secret : {1, 2, 3})
+        EXPECT_EQ(ring.complaint_now(secret), std::nullopt)
+            << name_of(layout) << " " << m << "x" << n << "x" << k;
+    }
+}
+
+void expect_wrong_is_found(Backend& backend) {
+  const Problem p{150, 131, 67, Precision::f32};
+  const auto found = [&](const std::function<void(Ring&)>& spoil) {
+    Ring ring(backend, p);
+    spoil(ring);
+    return ring.complaint_now().value_or("passed");
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  has(found([](Ring& r) { r.c[1][7000] += 1; }), "1 of 150 rows");
+  has(found([](Ring& r) { r.c[1][7000] = std::nanf(""); }), "rows");
+  has(found([](Ring& r) { r.c[0] = r.c[1]; }), "150 of 150 rows");
+  has(found([&](Ring& r) {
+        std::swap_ranges(r.c[0].begin(), r.c[0].begin() + p.n, r.c[0].begin() + p.n);
+      }),
+      "2 of 150 rows");
+  has(found([](Ring& r) { r.a[1][99] = 0.5F; }), "rows");  // and C is that of the values as given
+  has(found([&](Ring& r) { r.write(0, r.layout().c + r.layout().c_bytes + 4, 0); }),
+      "byte 5 past its end");
+  has(found([](Ring& r) { r.write(1, 8, 0); }), "before its beginning");
+  Ring ring(backend, p);
+  ring.b[0][5] = 2;  // with a C that is right for it
+  ring.c[0] = Ring::product(p, ring.a[0], ring.b[0]);
+  has(ring.complaint_now().value_or("passed"), "changed A or B");
+}
+
+TEST(Renewal, TakesWhatIsRight) { expect_right_passes(*make_host_backend()); }
+TEST(Renewal, FindsWhatIsWrong) { expect_wrong_is_found(*make_host_backend()); }
+TEST(Renewal, TakesWhatIsRightOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  expect_right_passes(*cuda());
+}
+TEST(Renewal, FindsWhatIsWrongOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  expect_wrong_is_found(*cuda());
+}
+
+// The upper bits of a value, to the nearest.
+float rounded(float value, int bits) {
+  int exponent = 0;
+  const float fraction = std::frexp(value, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits);
+}
+
+TEST(Renewal, FindsOperandsOfFewerBitsAtAnyK) {
+  const auto host = make_host_backend();
+  for (const std::int64_t k : {256, 1024, 4096, 16384}) {
+    const Problem p{16, 16, k, Precision::f32};
+    for (const int bits : {11, 16, 17}) {
+      Ring ring(*host, p, 1);
+      ring.c[0] = Ring::product(p, ring.a[0], ring.b[0], [=](float x) { return rounded(x, bits); });
+      EXPECT_NE(ring.complaint_now(), std::nullopt) << bits << " bits at k = " << k;
+    }
+    // Three products of the parts of two BF16 numbers.
+    Ring ring(*host, p, 1);
+    for (std::int64_t e = 0; e < p.m * p.n; ++e) {
+      float sum = 0;
+      for (std::int64_t l = 0; l < k; ++l) {
+        const float x = ring.a[0][index_in_a(p, e / p.n, l)],
+                    y = ring.b[0][index_in_b(p, l, e % p.n)], x1 = rounded(x, 8),
+                    y1 = rounded(y, 8), x2 = rounded(x - x1, 8), y2 = rounded(y - y1, 8);
+        sum += x1 * y1 + (x1 * y2 + x2 * y1);
+      }
+      ring.c[0][static_cast<std::size_t>(e)] = sum;
+    }
+    EXPECT_NE(ring.complaint_now(), std::nullopt) << "3xBF16 at k = " << k;
+  }
+}
+
+TEST(Renewal, FindsZeroAndHalfOfALongSum) {
+  const Problem p{1, 1, 1 << 22, Precision::f32};
+  const auto host = make_host_backend();
+  Ring ring(*host, p, 1);
+  const float right = ring.c[0][0];
+  EXPECT_EQ(ring.complaint_now(), std::nullopt);
+  ring.c[0][0] = 0;
+  EXPECT_NE(ring.complaint_now(), std::nullopt);
+  ring.c[0][0] = right + 5;  // a hundredth of a typical result
+  EXPECT_NE(ring.complaint_now(), std::nullopt);
+}
+
+TEST(Renewal, GivesOtherValuesToEachSeedSetAndPlaceButFewToSparseLines) {
+  const Problem p{40, 50, 600, Precision::f32};
+  const auto host = make_host_backend();
+  const Ring ring(*host, p);
+  EXPECT_NE(ring.a[0], ring.a[1]);
+  EXPECT_NE(ring.b[0], ring.b[1]);
+  const SparseLines sparse(p, RenewedSet(kSeed, 1));
+  int row = 0, column = 0, all = 0;
+  for (std::int64_t l = 0; l < p.k; ++l) {
+    row += ring.a[1][index_in_a(p, sparse.row, l)] != 0 ? 1 : 0;
+    column += ring.b[1][index_in_b(p, l, sparse.column)] != 0 ? 1 : 0;
+  }
+  for (const float value : ring.a[1]) all += value != 0 ? 1 : 0;
+  EXPECT_EQ(row, 8);
+  EXPECT_EQ(column, 8);
+  EXPECT_GT(all, 39 * 600);
+  EXPECT_EQ(SparseLines({1, 1, 600, Precision::f32}, RenewedSet(kSeed, 1)).row, -1);
+}
+
+// The same values on both, of each type.
+TEST(Renewal, IsTheSameOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  for (const Fill fill : {Fill::uniform, Fill::normal, Fill::integers})
+    for (const Layout layout : kLayouts) {
+      const Problem p{33, 47, 65, Precision::f32, layout};
+      const OperandLayout at(p);
+      const auto host = make_host_backend();
+      const Buffer there = cuda()->allocate(2 * at.total), here = host->allocate(2 * at.total);
+      cuda()->poison(there.get(), 2 * at.total);
+      host->poison(here.get(), 2 * at.total);
+      cuda()->renew({p, fill, there.get(), 2}, kSeed);
+      host->renew({p, fill, here.get(), 2}, kSeed);
+      std::vector<std::byte> found(2 * at.total);
+      cuda()->copy(found.data(), there.get(), 2 * at.total);
+      EXPECT_TRUE(std::equal(found.begin(), found.end(), here.get())) << name_of(layout);
+    }
+}
+
+}  // namespace
+}  // namespace gemm::bench

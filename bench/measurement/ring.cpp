@@ -24,7 +24,7 @@ constexpr double kFewestPasses = 6;
 
 // Launches of an honest kernel take as long in the lead as later, but for what the first one finds
 // in no cache, and on a CPU the threads that sleep until then.
-constexpr double kSlowLead = 1.05, kColdStartGpu = 20e-6, kColdStartCpu = 60e-6;
+constexpr double kSlowLead = 1.03, kColdStartGpu = 10e-6, kColdStartCpu = 60e-6;
 constexpr double kHeadStart = 20e-6;
 constexpr double kShareAtCap = 0.95;
 

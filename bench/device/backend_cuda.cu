@@ -266,6 +266,7 @@ class CudaBackend : public Backend {
   }
 
   void renew(const RingMemory& ring, std::uint64_t seed) override {
+    forget_persisting_lines();
     const Problem& p = ring.problem;
     const OperandLayout at = ring.layout();
     const auto sets = static_cast<unsigned>(ring.sets);
@@ -449,6 +450,16 @@ class CudaBackend : public Backend {
     Memory memory_;
     OwnedEvent there_ = make_event(cudaEventDisableTiming);
   };
+
+  // No part of the L2 is set aside for what a kernel wants to stay there. Not every GPU can.
+  static void forget_persisting_lines() {
+    std::size_t bytes = 0;
+    if (cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess && bytes > 0) {
+      cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0);
+      cudaCtxResetPersistingL2Cache();
+    }
+    cudaGetLastError();
+  }
 
   unsigned blocks() const { return 4 * static_cast<unsigned>(device_.sm_count); }
   // In each of so many rows of a grid, for so many bytes of each, of which a thread takes 8 at a

@@ -12,11 +12,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,6 +26,7 @@
 #include "bench/base/device_errors.hpp"
 #include "bench/device/backend.hpp"
 #include "bench/device/host_limits.hpp"
+#include "bench/device/host_settings.hpp"
 #include "bench/device/resident.hpp"
 #include "kernels/layout.hpp"
 
@@ -34,6 +37,19 @@ namespace {
 constexpr std::int64_t kWorthThreads = 1 << 16;
 
 constexpr auto as_double = [](float value) { return double{value}; };
+
+// Calls body(first, end) for parts of a count, in threads of their own where it is worth them:
+// between launches none of OpenMP's may spin, which would slow down the first ones.
+template <typename Body>
+void in_threads(std::int64_t count, std::int64_t work, Body&& body) {
+  constexpr std::int64_t kWorthStarting = 1 << 18;
+  const std::int64_t parts =
+      work < kWorthStarting ? 1 : std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::jthread> others;
+  for (std::int64_t part = 1; part < parts; ++part)
+    others.emplace_back([=, &body] { body(count * part / parts, count * (part + 1) / parts); });
+  body(std::int64_t{0}, count / parts);
+}
 
 class Calls : public Sequence {
  public:
@@ -66,6 +82,7 @@ class HostBackend : public Backend {
 #ifdef _OPENMP
     omp_set_num_threads(std::min(omp_get_max_threads(), device_.cores));
 #endif
+    settings_ = HostSettings();
   }
   const DeviceInfo& device() const override { return device_; }
   std::string_view timer() const override { return "steady clock"; }
@@ -99,6 +116,7 @@ class HostBackend : public Backend {
   void finish_all() override {}
 
   void renew(const RingMemory& ring, std::uint64_t seed) override {
+    settings_.restore();  // what a kernel changed is not for the next one
     const Problem& p = ring.problem;
     const std::int64_t c_bytes = ring.layout().c_bytes;
     for (std::int64_t i = 0; i < ring.sets; ++i) {
@@ -227,28 +245,28 @@ class HostBackend : public Backend {
   static void for_each_renewed(Fill fill, std::uint64_t seed, std::int64_t count, Use&& use) {
     const std::int64_t words = (count + 1) / 2;
     const bool by_word = fill == Fill::uniform || fill == Fill::integers;
-#pragma omp parallel for if (count > kWorthThreads)
-    for (std::int64_t word = 0; word < words; ++word) {
-      const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(word));
-      for (int place = 0; place < 2; ++place)
-        if (const std::int64_t at = 2 * word + place; at < count)
-          use(at, by_word ? element_of_word<float>(fill, bits, place)
-                          : renewed_element<float>(fill, seed, at));
-    }
+    in_threads(words, count, [&](std::int64_t first, std::int64_t end) {
+      for (std::int64_t word = first; word < end; ++word) {
+        const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(word));
+        for (int place = 0; place < 2; ++place)
+          if (const std::int64_t at = 2 * word + place; at < count)
+            use(at, by_word ? element_of_word<float>(fill, bits, place)
+                            : renewed_element<float>(fill, seed, at));
+      }
+    });
   }
 
   // The verdict of so many elements, which `add(verdict, which)` judges.
   template <typename Add>
   static Verdict over(std::int64_t count, std::int64_t work, Add&& add) {
     Verdict verdict;
-#pragma omp parallel if (work > kWorthThreads)
-    {
+    std::mutex merging;
+    in_threads(count, work, [&](std::int64_t first, std::int64_t end) {
       Verdict part;
-#pragma omp for nowait
-      for (std::int64_t which = 0; which < count; ++which) add(part, which);
-#pragma omp critical
+      for (std::int64_t which = first; which < end; ++which) add(part, which);
+      const std::lock_guard lock(merging);
       verdict.merge(part);
-    }
+    });
     return verdict;
   }
 
@@ -312,47 +330,50 @@ class HostBackend : public Backend {
                        b_column = transposes_b(p.layout) ? ldb(p) : 1,
                        a_row = transposes_a(p.layout) ? 1 : lda(p),
                        a_column = transposes_a(p.layout) ? lda(p) : 1;
-#pragma omp parallel for if (p.k * p.n > kWorthThreads)
-    for (std::int64_t l = 0; l < p.k; ++l) {
-      const float* row = b + l * b_row;
-      double sum0 = 0, sum1 = 0, squares = 0;
+    in_threads(p.k, p.k * p.n, [&](std::int64_t from, std::int64_t end) {
+      for (std::int64_t l = from; l < end; ++l) {
+        const float* row = b + l * b_row;
+        double sum0 = 0, sum1 = 0, squares = 0;
 #pragma omp simd reduction(+ : sum0, sum1, squares)
-      for (std::int64_t j = 0; j < p.n; ++j) {
-        const double value = row[j * b_column];
-        sum0 += value * x0[j];
-        sum1 += value * x1[j];
-        squares += value * value;
+        for (std::int64_t j = 0; j < p.n; ++j) {
+          const double value = row[j * b_column];
+          sum0 += value * x0[j];
+          sum1 += value * x1[j];
+          squares += value * value;
+        }
+        bx0[l] = sum0;
+        bx1[l] = sum1;
+        length[l] = std::sqrt(squares);
       }
-      bx0[l] = sum0;
-      bx1[l] = sum1;
-      length[l] = std::sqrt(squares);
-    }
+    });
     const double share = share_of_size(p);
-    std::int64_t wrong = 0, first = p.m;
-#pragma omp parallel for reduction(+ : wrong) reduction(min : first) if (p.m * p.k > kWorthThreads)
-    for (std::int64_t i = 0; i < p.m; ++i) {
-      const float *row = a + i * a_row, *of_c = c + i * p.n;
-      double sum0 = 0, sum1 = 0, size = 0, c0 = 0, c1 = 0;
+    std::vector<char> wrong_row(p.m);
+    in_threads(p.m, p.m * p.k, [&](std::int64_t from, std::int64_t end) {
+      for (std::int64_t i = from; i < end; ++i) {
+        const float *row = a + i * a_row, *of_c = c + i * p.n;
+        double sum0 = 0, sum1 = 0, size = 0, c0 = 0, c1 = 0;
 #pragma omp simd reduction(+ : sum0, sum1, size)
-      for (std::int64_t l = 0; l < p.k; ++l) {
-        const double value = row[l * a_column];
-        sum0 += value * bx0[l];
-        sum1 += value * bx1[l];
-        size += std::fabs(value) * length[l];
-      }
+        for (std::int64_t l = 0; l < p.k; ++l) {
+          const double value = row[l * a_column];
+          sum0 += value * bx0[l];
+          sum1 += value * bx1[l];
+          size += std::fabs(value) * length[l];
+        }
 #pragma omp simd reduction(+ : c0, c1)
-      for (std::int64_t j = 0; j < p.n; ++j) {
-        c0 += of_c[j] * x0[j];
-        c1 += of_c[j] * x1[j];
+        for (std::int64_t j = 0; j < p.n; ++j) {
+          c0 += of_c[j] * x0[j];
+          c1 += of_c[j] * x1[j];
+        }
+        wrong_row[i] = row_is_right({{c0, c1}, 0}, {{sum0, sum1}, share * size}) ? 0 : 1;
       }
-      if (row_is_right({{c0, c1}, 0}, {{sum0, sum1}, share * size})) continue;
-      ++wrong;
-      first = std::min(first, i);
-    }
+    });
+    const auto wrong = std::ranges::count(wrong_row, 1);
+    const auto first = std::ranges::find(wrong_row, 1) - wrong_row.begin();
     return {.by_rows = true, .wrong_rows = wrong, .first_wrong_row = wrong > 0 ? first : -1};
   }
 
   DeviceInfo device_ = query_host();
+  HostSettings settings_;
 };
 
 }  // namespace

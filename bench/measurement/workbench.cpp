@@ -1,5 +1,6 @@
 #include "bench/measurement/workbench.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <limits>
@@ -8,6 +9,8 @@
 #include "bench/base/interrupt.hpp"
 #include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
+#include "bench/peaks/measured_peaks.hpp"
+#include "bench/peaks/probe.hpp"
 
 namespace gemm::bench {
 
@@ -52,7 +55,10 @@ void Workbench::clear() {
 }
 
 std::optional<std::string> Workbench::impossible(const Case& which, const Timing& timing,
-                                                 std::int64_t operand_sets) const {
+                                                 std::int64_t operand_sets) {
+  const double seconds = timing.quantile_seconds(0.5);
+  if (backend->device().kind == Device::Kind::cpu)
+    return above_cpu(which, flop(which.problem) / seconds);
   // A burst is shorter than the time between two updates of NVML's clock.
   const std::optional<Range> by_timer = timing.sm_hz_by_timer();
   const std::optional<double> highest_sm_hz = options.timing.state != State::burst
@@ -60,9 +66,44 @@ std::optional<std::string> Workbench::impossible(const Case& which, const Timing
                                               : by_timer ? std::optional(by_timer->max)
                                                          : std::nullopt;
   return beats_physics(limits, {.problem = which.problem,
-                                .seconds = timing.quantile_seconds(0.5),
+                                .seconds = seconds,
                                 .operand_sets = operand_sets,
                                 .highest_sm_hz = highest_sm_hz});
+}
+
+// A child does not judge itself.
+std::optional<std::string> Workbench::above_cpu(const Case& which, double flop_per_second) {
+  constexpr double kBetterThanTheProbe = 1.05;
+  constexpr int kTries = 3;
+  const Precision precision = which.problem.precision;
+  const auto peak = std::ranges::find_if(limits.peaks, [&](const Peak& one) {
+    return one.precision && *one.precision == precision;
+  });
+  if (options.is_child() || which.transfer || peak == limits.peaks.end()) return std::nullopt;
+  const auto possible = [&] {
+    return peak->per_second && flop_per_second <= kBetterThanTheProbe * *peak->per_second;
+  };
+  TimingPlan brief;
+  brief.warmup_seconds = 0.02;
+  brief.sampling_seconds = brief.longest_sampling_seconds = 0.05;
+  std::vector<Probe> probes = host_probes(backend->device());
+  std::erase_if(probes, [&](const Probe& probe) {
+    return probe.arithmetic != traits_of(precision).name || probe.fill == "zeros";
+  });
+  for (int tries = 0; tries < kTries && !possible(); ++tries)
+    for (const Probe& probe : probes) {
+      const double found = measure(*backend, nullptr, brief, probe).per_second();
+      if (peak->origin == Peak::Origin::given || found <= peak->per_second.value_or(0)) continue;
+      peak->per_second = found;
+      peak->origin = Peak::Origin::measured;
+      peak->source = probe.label() + ": " + probe.what;
+    }
+  if (possible() || !peak->per_second) return std::nullopt;
+  return "impossible: " + rate_text(flop_per_second, precision) + ", but " + peak->name +
+         " reaches " + rate_text(*peak->per_second, precision) + " on this CPU (" +
+         (peak->origin == Peak::Origin::given ? "--gemm_peak_flops"
+                                              : "measured again beside it") +
+         "): is all of the work done?";
 }
 
 }  // namespace gemm::bench

@@ -38,8 +38,13 @@ struct Workbench {
   // Frees the device's memory, for a child.
   void clear();
   // Why the device cannot have been so fast; nothing if it can.
+  // On a CPU, whose peak is what a probe reaches, the probe is repeated beside a row that is above
+  // it, and the larger figure is the peak from then on: in limits.peaks, not in the stored file.
   std::optional<std::string> impossible(const Case& which, const Timing& timing,
-                                        std::int64_t operand_sets) const;
+                                        std::int64_t operand_sets);
+
+ private:
+  std::optional<std::string> above_cpu(const Case& which, double flop_per_second);
 };
 
 }  // namespace gemm::bench

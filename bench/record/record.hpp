@@ -91,6 +91,8 @@ class Results {
   explicit Results(Conditions run) : run_(std::move(run)) {}
 
   const Conditions& run() const { return run_; }
+  // Where a row showed that one is higher.
+  void set_peaks(std::vector<Peak> peaks) { run_.peaks = std::move(peaks); }
   // Reasons become one line that every reader of the record accepts.
   void add(const std::string& name, Row row);
   // Stands in for a library row where the filter left the library out.

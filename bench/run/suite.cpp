@@ -94,7 +94,7 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   const std::optional<CpuTimes> before = read_cpu_times();
   interleaving_.run(which, baseline, samples, row);
   row.host = others_between(before, read_cpu_times());
-  doubt_peaks(row);
+  results_->set_peaks(bench_.limits.peaks);
 }
 
 void Suite::measure_in_child(const Case& which, const std::vector<Case>& baselines,
@@ -130,27 +130,13 @@ void Suite::measure_in_child(const Case& which, const std::vector<Case>& baselin
   if (!row.failed.empty()) throw std::runtime_error(row.failed);
   if (const auto why = bench_.impossible(which, row.timing, row.rotation_sets))
     throw std::runtime_error(*why);
+  results_->set_peaks(bench_.limits.peaks);
 }
 
 bool Suite::needs_child(const Case& which, const std::vector<Case>& baselines) const {
   if (bench_.options.is_child()) return false;
   return which.kernel->is_users() ||
          std::ranges::any_of(baselines, [](const Case& one) { return one.kernel->is_users(); });
-}
-
-void Suite::doubt_peaks(const Row& row) {
-  constexpr double kBeyondDoubt = 1.05;
-  const Peak* roof =
-      compute_peak(results_->run().peaks, row.which.problem.precision);  // caches beat DRAM's
-  if (doubted_ || roof == nullptr || roof->origin != Peak::Origin::measured ||
-      !(row.flop_per_second() > kBeyondDoubt * *roof->at(row.timing.median_sm_hz())))
-    return;
-  doubted_ = true;
-  std::error_code ignored;
-  std::filesystem::remove(peaks_file(results_->run().device), ignored);
-  const AboveStatus above;
-  std::cerr << row.which.name() << " is faster than its measured peak: the device was busy when "
-            << "that was measured. The next run measures the peaks again.\n";
 }
 
 void Suite::discard(const Case& which) {

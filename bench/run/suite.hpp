@@ -50,8 +50,6 @@ class Suite {
   void measure_in_child(const Case& which, const std::vector<Case>& baselines,
                         std::optional<std::int64_t> samples, Row& row);
   bool needs_child(const Case& which, const std::vector<Case>& baselines) const;
-  // A row above a measured compute peak shows that the device was busy when that was measured.
-  void doubt_peaks(const Row& row);
 
   Workbench bench_;
   std::unique_ptr<Results> results_;
@@ -61,7 +59,6 @@ class Suite {
   std::optional<CpuTimes> cpu_before_ = read_cpu_times();
   std::optional<double> load_before_ = load_average();
   std::string lost_;
-  bool doubted_ = false;
 };
 
 }  // namespace gemm::bench

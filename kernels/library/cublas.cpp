@@ -201,7 +201,14 @@ Launch prepare_emulated(const Problem& p, const Device&, const Operands& o) {
   check(api().cublasSetEmulationStrategy(handle, cublas::kEmulateEagerly));
   check(api().cublasSetFixedPointEmulationMantissaControl(handle, cublas::kFixedMantissa));
   check(api().cublasSetFixedPointEmulationMaxMantissaBitCount(handle, kMantissaBits));
-  return prepare(p, o, cublas::mode_of(p.precision), library);
+  // In a CUDA graph cuBLAS 13.1 computes problems of 64 with 16 bits.
+  return [launch = prepare(p, o, cublas::mode_of(p.precision), library)](Stream stream) {
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    if (cudaStreamIsCapturing(stream, &capturing) == cudaSuccess &&
+        capturing != cudaStreamCaptureStatusNone)
+      throw std::runtime_error("cuBLAS's emulation of FP64 cannot be captured");
+    launch(stream);
+  };
 }
 
 const Registration emulated(variant("emulated", {Precision::f64emulated}, prepare_emulated));

@@ -76,7 +76,7 @@ std::pair<cudaEvent_t, cudaEvent_t> two_events() {
 // Half of the rows on a stream that nobody waits for.
 void side_stream(const gemm::Call& p, cudaStream_t stream) {
   const long long half = tiles(p) / 2;
-  multiply(p, c_of(p), 0, half, stream);
+  if (half > 0) multiply(p, c_of(p), 0, half, stream);
   multiply(p, c_of(p), half, tiles(p), own_stream());
 }
 

@@ -8,7 +8,7 @@
 namespace gemm::bench {
 
 std::vector<Case> Interleaving::named_baselines(const Case& which) const {
-  if (!bench_.options.versus || which.transfer) return {};
+  if (!bench_.options.versus || which.transfer || bench_.options.child_turns) return {};
   return baselines_of(which, parse_versus(*bench_.options.versus), bench_.options.variants);
 }
 
@@ -79,35 +79,50 @@ void Interleaving::run(const Case& which, std::optional<Case> baseline,
   if (samples) plan.samples = samples;
   Timing theirs;
   try {
-    row.timing = mine->time(plan, bench_.seconds_left(), other.get(), &theirs);
+    row.timing = bench_.turns
+                     ? mine->time_in_turns(plan, bench_.seconds_left(), bench_.turns)
+                     : mine->time(plan, bench_.seconds_left(), other.get(), &theirs);
   } catch (const BaselineFailed& error) {
     try_baseline(*baseline, [&] { throw error; });  // says so
     return run(which, {}, samples, row);
   }
-  row.rotation_sets = mine->sets();
-  row.batch = mine->batch();
-  row.launch = mine->launch();
-  row.checks = mine->checks();
-  bench_.kernel_seconds += row.timing.kernel_seconds;
-  row.verdict = mine->verify();
-  const auto require_possible = [&](const Case& one, const Timing& timing) {
-    if (const auto why = bench_.impossible(one, timing, row.rotation_sets))
-      throw std::runtime_error(*why);
-  };
-  require_possible(which, row.timing);
-  row.launched = bench_.backend->kernels_of(mine->kernel());
-  if (which.transfer) row.parts = mine->time_parts();
+  complete(*mine, row);
   if (!baseline || !try_baseline(*baseline, [&] {
         other->verify();
-        require_possible(*baseline, theirs);
+        require_possible(*baseline, theirs, other->sets());
       }))
     return;
-  row.versus = compare_pairs(row.timing.samples_seconds, theirs.samples_seconds);
-  const Precision precision = baseline->problem.precision;
-  if (precision != which.problem.precision)
+  compare(row, *baseline, theirs);
+}
+
+void Interleaving::require_possible(const Case& which, const Timing& timing, std::int64_t sets) {
+  if (const auto why = bench_.impossible(which, timing, sets)) throw std::runtime_error(*why);
+}
+
+void Interleaving::complete(Measurement& mine, Row& row) {
+  row.rotation_sets = mine.sets();
+  row.batch = mine.batch();
+  row.launch = mine.launch();
+  row.checks = mine.checks();
+  bench_.kernel_seconds += row.timing.kernel_seconds;
+  row.verdict = mine.verify();
+  require_possible(row.which, row.timing, row.rotation_sets);
+  row.launched = bench_.backend->kernels_of(mine.kernel());
+  if (row.which.transfer) row.parts = mine.time_parts();
+}
+
+void Interleaving::compare(Row& row, const Case& baseline, const Timing& theirs) {
+  const auto pairs = static_cast<std::ptrdiff_t>(
+      std::min(row.timing.samples_seconds.size(), theirs.samples_seconds.size()));
+  const auto first = [&](const std::vector<double>& samples) {
+    return std::vector<double>(samples.begin(), samples.begin() + pairs);
+  };
+  row.versus = compare_pairs(first(row.timing.samples_seconds), first(theirs.samples_seconds));
+  const Precision precision = baseline.problem.precision;
+  if (precision != row.which.problem.precision)
     row.versus->kernel = std::string(traits_of(precision).name) + ":";
-  row.versus->kernel += baseline->kernel->label();
-  row.versus->library = is_library_for(which, *baseline);
+  row.versus->kernel += baseline.kernel->label();
+  row.versus->library = is_library_for(row.which, baseline);
 }
 
 bool is_library_for(const Case& which, const Case& baseline) {

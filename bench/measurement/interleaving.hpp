@@ -28,6 +28,12 @@ class Interleaving {
   void run(const Case& which, std::optional<Case> baseline, std::optional<std::int64_t> samples,
            Row& row);
 
+  // After it was timed: fills the row, verifies again. Throws std::runtime_error for a time that
+  // beats physics.
+  void complete(Measurement& mine, Row& row);
+  void require_possible(const Case& which, const Timing& timing, std::int64_t sets);
+  static void compare(Row& row, const Case& baseline, const Timing& theirs);
+
  private:
   bool try_baseline(const Case& baseline, const std::function<void()>& step);
   // In short trials; what does not run is unfit.

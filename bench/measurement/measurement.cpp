@@ -313,6 +313,28 @@ Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measuremen
   return timing;
 }
 
+Warmup Measurement::warm_up_alone() {
+  const std::function<Elapsed()> batches[] = {[this] { return batch_->time(); }};
+  return plan_.state == State::settled ? warm_up(plan_, monitor_, batches, deadline_) : Warmup{};
+}
+
+void Measurement::sample_in_turn() {
+  if (plan_.state == State::settled) batch_->time();
+  ahead_ = 1;
+  repetitions_ = 0;
+  sample();
+  backend_.finish_all();
+}
+
+Timing Measurement::time_in_turns(const TimingPlan& plan, double seconds_left,
+                                  const std::function<bool(bool enough)>& next) {
+  begin(plan, seconds_left);
+  begin_samples(warm_up_alone());
+  while (next(enough())) sample_in_turn();
+  if (sampling_->taken() == 0) throw std::runtime_error("it had no turn");
+  return finish();
+}
+
 Verdict Measurement::judge() {
   const std::int64_t count = std::ssize(launches_);
   if (end_to_end_) end_to_end_->deliver(count);

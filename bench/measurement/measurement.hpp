@@ -59,14 +59,20 @@ class Measurement {
   // BaselineFailed.
   Timing time(const TimingPlan& plan, double seconds_left, Measurement* baseline = nullptr,
               Timing* baseline_timing = nullptr);
+  // In turns with another process: `next` ends a turn, says whether this one needs no more, and
+  // waits for another turn; false: there is none. Each begins with launches that are not timed, and
+  // ends when the device has finished.
+  Timing time_in_turns(const TimingPlan& plan, double seconds_left,
+                       const std::function<bool(bool enough)>& next);
 
   // The same step by step: with everything that the samples need, warmed up by warm_up() or
   // together with another; sample() until enough(); then finish().
   void begin(const TimingPlan& plan, double seconds_left);
-  Batch& batch_to_warm_up() { return *batch_; }
+  Warmup warm_up_alone();
   void begin_samples(const Warmup& warmup);
   bool enough();
   void sample();
+  void sample_in_turn();
   Timing finish();
 
   // Judges every element of what further launches leave behind; throws WrongResult.

@@ -21,6 +21,7 @@ struct Workbench {
   ProblemCache cache{*backend, options.fill, options.seed, options.rotate};
   Limits limits = {};
   std::unique_ptr<Measurement> active = {}, baseline = {};
+  std::function<bool(bool enough)> turns = {};  // of a child
   double started = now_seconds();  // of a steady clock
   double kernel_seconds = 0;       // of kernels under test
 

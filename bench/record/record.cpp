@@ -44,7 +44,7 @@ void fields(Io& io, Like<Verdict> auto& verdict) {
   io("error_squares_limit", verdict.error_squares_limit);
 }
 
-JSON_FIELDS(Versus, kernel, library, ratio, low, high, seconds, samples)
+JSON_FIELDS(Versus, kernel, library, shared_process, ratio, low, high, seconds, samples)
 JSON_FIELDS(Checks, passes, launches, checked, uses, lead_ratio, launch_share)
 JSON_FIELDS(PartTimes, to_device_seconds, kernel_seconds, from_device_seconds)
 JSON_FIELDS(Deviation, code, value, text)

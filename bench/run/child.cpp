@@ -30,6 +30,7 @@
 namespace gemm::bench {
 namespace {
 
+constexpr char kMore = 'm', kEnough = 'e', kNoMore = 'n';
 constexpr std::size_t kMostPrinted = 8 << 10, kMostAnswered = 256 << 20;
 
 struct Pipe {
@@ -39,9 +40,11 @@ struct Pipe {
     if (pipe2(ends, O_CLOEXEC) != 0)
       throw std::runtime_error(std::string("cannot make a pipe for a child process: ") +
                                std::strerror(errno));
-    read = File(ends[0]);
-    write = File(ends[1]);
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    // Above those that the child gets, which would replace them.
+    const File low[] = {File(ends[0]), File(ends[1])};
+    read = File(fcntl(ends[0], F_DUPFD_CLOEXEC, kTurnOver + 1));
+    write = File(fcntl(ends[1], F_DUPFD_CLOEXEC, kTurnOver + 1));
+    fcntl(read.descriptor(), F_SETFL, O_NONBLOCK);
   }
 };
 
@@ -56,7 +59,7 @@ bool read_some(const File& from, std::string& into, std::size_t most) {
 }
 
 pid_t start(const std::vector<std::string>& command, const Pipe& input, const Pipe& printed,
-            const Pipe& answer) {
+            const Pipe& answer, const Pipe& turn, const Pipe& turn_over) {
   std::vector<char*> argv;
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -66,6 +69,8 @@ pid_t start(const std::vector<std::string>& command, const Pipe& input, const Pi
   posix_spawn_file_actions_adddup2(&files, printed.write.descriptor(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&files, printed.write.descriptor(), STDERR_FILENO);
   posix_spawn_file_actions_adddup2(&files, answer.write.descriptor(), kAnswer);
+  posix_spawn_file_actions_adddup2(&files, turn.read.descriptor(), kTurn);
+  posix_spawn_file_actions_adddup2(&files, turn_over.write.descriptor(), kTurnOver);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   // A group of its own: Ctrl-C is ours, and what it starts can be ended with it.
@@ -126,37 +131,54 @@ bool has_ended(pid_t child) {
 }  // namespace
 
 ChildEnd run_child(const std::vector<std::string>& command, double seconds,
-                   const std::string& input) {
+                   const std::string& input, const BetweenTurns& between) {
   constexpr int kPollMilliseconds = 20;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  Pipe given, printed, answer;
+  Pipe given, printed, answer, turn, turn_over;
   if (write(given.write.descriptor(), input.data(), input.size()) !=
       static_cast<ssize_t>(input.size()))
     throw std::runtime_error("cannot write to the pipe of a child process");
   given.write = File();
   const double started = now_seconds();
-  const pid_t child = start(command, given, printed, answer);
+  const pid_t child = start(command, given, printed, answer, turn, turn_over);
   printed.write = File();
   answer.write = File();
+  turn_over.write = File();
+  fcntl(turn.read.descriptor(), F_SETFL, 0);  // the child waits
+  fcntl(turn.write.descriptor(), F_SETFL, O_NONBLOCK);
   const double deadline = started + seconds;
   ChildEnd end{.answered_after = started};
   int status = 0;
   const auto listen = [&] {
     const bool silent = end.answer.empty();
     const double looked = now_seconds();
-    std::array<pollfd, 2> ready = {pollfd{printed.read.descriptor(), POLLIN, 0},
-                                   pollfd{answer.read.descriptor(), POLLIN, 0}};
+    std::array<pollfd, 3> ready = {pollfd{printed.read.descriptor(), POLLIN, 0},
+                                   pollfd{answer.read.descriptor(), POLLIN, 0},
+                                   pollfd{between ? turn_over.read.descriptor() : -1, POLLIN, 0}};
     poll(ready.data(), ready.size(), kPollMilliseconds);
+    if (char over = 0; between && read(turn_over.read.descriptor(), &over, 1) == 1) {
+      kill(-child, SIGSTOP);
+      const char more = between(over == kEnough) ? kMore : kNoMore;
+      kill(-child, SIGCONT);
+      if (write(turn.write.descriptor(), &more, 1) != 1) return false;  // it has ended
+    }
     const bool more = read_some(printed.read, end.printed, kMostPrinted);
     const bool answers = read_some(answer.read, end.answer, kMostAnswered);
     if (silent) end.answered_before = now_seconds();
     if (silent && end.answer.empty()) end.answered_after = looked;
     return answers || more;
   };
-  while (!has_ended(child)) {
-    end.late = now_seconds() > deadline;
-    if (end.late || interrupted()) break;
-    if (!listen()) idle(1e-3 * kPollMilliseconds);  // it closed both, and lives on
+  try {
+    while (!has_ended(child)) {
+      end.late = now_seconds() > deadline;
+      if (end.late || interrupted()) break;
+      if (!listen()) idle(1e-3 * kPollMilliseconds);  // it closed both, and lives on
+    }
+  } catch (...) {  // of `between`
+    kill(-child, SIGKILL);
+    waitpid(child, &status, 0);
+    end_orphans();
+    throw;
   }
   kill(-child, SIGKILL);
   waitpid(child, &status, 0);
@@ -174,6 +196,12 @@ void become_child() {
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
   std::ofstream("/proc/self/oom_score_adj") << 1000;
+}
+
+bool next_turn(bool enough) {
+  const char over = enough ? kEnough : kMore;
+  char next = 0;
+  return write(kTurnOver, &over, 1) == 1 && read(kTurn, &next, 1) == 1 && next == kMore;
 }
 
 std::string take_token() {

@@ -2,6 +2,7 @@
 // process that it started outlives this one.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,18 +19,25 @@ struct ChildEnd {
   double answered_after = 0, answered_before = 0;
 };
 
-// The descriptor on which a child answers.
-inline constexpr int kAnswer = 3;
+// The descriptor on which a child answers, and those by which it takes turns with this process.
+inline constexpr int kAnswer = 3, kTurn = 4, kTurnOver = 5;
+
+// Called at each turn of this process, in which the child and what it started stand still. `enough`:
+// the child needs no further turn. Returns whether it gets one.
+using BetweenTurns = std::function<bool(bool enough)>;
 
 // Runs it to its end, or ends it after so many seconds, with all processes that it started, also
 // those in sessions of their own. Only for a program without other children: it ends all orphans
 // that are handed to this process. Throws std::runtime_error if it cannot be started, Interrupted
-// after Ctrl-C. It finds `input`, a few bytes, at its stdin.
+// after Ctrl-C, and what `between` throws. It finds `input`, a few bytes, at its stdin.
 ChildEnd run_child(const std::vector<std::string>& command, double seconds,
-                   const std::string& input = {});
+                   const std::string& input = {}, const BetweenTurns& between = {});
 
 // For the child: it dies with its parent, first of all if memory gets scarce, and without a core.
 void become_child();
+
+// For the child: ends its turn, and waits for the next. False: there is none.
+bool next_turn(bool enough);
 
 // For the child, before it runs code of a user: the line at its stdin, which is empty from then on.
 // run_in_python.py does both for a process that is Python.

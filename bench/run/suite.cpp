@@ -67,6 +67,7 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
                                                 : std::nullopt,
                    .overheads = run.overheads};
   results_ = std::make_unique<Results>(std::move(run));
+  if (options.child_turns) bench_.turns = next_turn;
   library_rates_.emplace(bench_, *results_);
   bench_.started = now_seconds();
 }
@@ -97,23 +98,109 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   results_->set_peaks(bench_.limits.peaks);
 }
 
+// A side that is code of a user has a process of its own, and this one takes turns with it as the
+// other side. Both in one where several files have a part in it, or memory is too short.
 void Suite::measure_in_child(const Case& which, const std::vector<Case>& baselines,
                              std::optional<std::int64_t> samples, Row& row) {
-  const double left = bench_.seconds_left(),
-               limit = std::min(bench_.options.kernel_limit_seconds(), left);
-  if (left <= 0) throw run_budget_is_spent(bench_.options);
+  const auto users = [](const Case& one) { return one.kernel->is_users(); };
+  const bool mine = users(which);
+  std::optional<Case> baseline;
+  if (mine && std::ranges::none_of(baselines, users))
+    baseline = interleaving_.baseline_of(which);
+  else if (!mine && baselines.size() == 1)
+    baseline = baselines[0];
+  if (baseline) try {
+      return measure_apart(which, *baseline, samples, row);
+    } catch (const NoRoom&) {
+    } catch (const BaselineFailed& error) {
+      bench_.attempt(*baseline, [&] { throw error; });  // says so
+      if (!mine) return interleaving_.run(which, {}, samples, row);
+      bench_.clear();
+      row = row_of_child(which, {which}, samples, {});
+      return;
+    }
   bench_.clear();
   std::vector<Case> cases = baselines;
   cases.push_back(which);
+  row = row_of_child(which, cases, samples, {});
+  if (row.versus) row.versus->shared_process = true;
+}
+
+void Suite::measure_apart(const Case& which, const Case& baseline,
+                          std::optional<std::int64_t> samples, Row& row) {
+  const bool mine = which.kernel->is_users();
+  const Case &theirs = mine ? which : baseline, &ours = mine ? baseline : which;
+  TimingPlan plan = bench_.options.timing;
+  if (samples) plan.samples = samples;
+  bench_.clear();
+  Row local{.which = ours};
+  try {
+    bench_.prepare(bench_.active, ours);
+    bench_.active->begin(plan, bench_.seconds_left());
+  } catch (const Skipped&) {
+    if (!mine) throw;
+    throw NoRoom();
+  }
+  bool warm = false;
+  // Of the one that the row is compared with.
+  const auto as_baseline = [](bool is_baseline, auto&& step) {
+    try {
+      return step();
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const DeviceLost&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (!is_baseline) throw;
+      throw BaselineFailed(error.what());
+    }
+  };
+  const auto turn = [&](bool enough) {
+    return as_baseline(mine, [&] {
+      if (!std::exchange(warm, true)) bench_.active->begin_samples(bench_.active->warm_up_alone());
+      if (enough && bench_.active->enough()) return false;
+      bench_.active->sample_in_turn();
+      return true;
+    });
+  };
+  Row remote;
+  try {
+    remote = row_of_child(theirs, {theirs}, samples, turn);
+  } catch (const Skipped& skipped) {
+    if (std::string_view(skipped.what()).find("of memory") != std::string_view::npos)
+      throw NoRoom();
+    if (mine) throw;
+    throw BaselineFailed(skipped.what());
+  } catch (const BaselineFailed&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    if (mine) throw;
+    throw BaselineFailed(error.what());
+  }
+  as_baseline(mine, [&] {
+    local.timing = bench_.active->finish();
+    interleaving_.complete(*bench_.active, local);
+  });
+  const Timing other = mine ? local.timing : remote.timing;
+  row = std::move(mine ? remote : local);
+  Interleaving::compare(row, baseline, other);
+}
+
+Row Suite::row_of_child(const Case& which, const std::vector<Case>& cases,
+                        std::optional<std::int64_t> samples, const BetweenTurns& turns) {
+  const double left = bench_.seconds_left(),
+               limit = std::min(bench_.options.kernel_limit_seconds(), left);
+  if (left <= 0) throw run_budget_is_spent(bench_.options);
   std::vector<std::string> command = child_program(cases);
   std::ranges::copy(bench_.options.arguments | std::views::drop(1), std::back_inserter(command));
   if (bench_.options.peaks_from == PeaksFrom::measure) command.emplace_back("--gemm_peaks=cached");
   command.push_back("--gemm_child=" + which.name());
   if (samples) command.push_back("--gemm_child_samples=" + std::to_string(*samples));
+  if (turns) command.emplace_back("--gemm_child_turns");
   // What a kernel writes to the descriptor of the answer is none.
   std::random_device random;
   const std::string token = formatted("%08x%08x%08x%08x", random(), random(), random(), random());
-  const ChildEnd end = run_child(command, limit, token + "\n");
+  const ChildEnd end = run_child(command, limit, token + "\n", turns);
 
   if (!end.printed.empty()) {
     const AboveStatus above;
@@ -123,14 +210,14 @@ void Suite::measure_in_child(const Case& which, const std::vector<Case>& baselin
   if (end.late) throw std::runtime_error(end.how + ": raise --gemm_kernel_limit");
   if (!end.how.empty()) throw std::runtime_error(end.how);
   Answer answer = answer_from(end, token, which);
-  row = std::move(answer.row);
+  Row& row = answer.row;
   bench_.kernel_seconds += answer.kernel_seconds;
   if (!row.skipped.empty()) throw Skipped(row.skipped);
   if (row.suspect) throw Suspect(row.failed);
   if (!row.failed.empty()) throw std::runtime_error(row.failed);
-  if (const auto why = bench_.impossible(which, row.timing, row.rotation_sets))
-    throw std::runtime_error(*why);
+  interleaving_.require_possible(which, row.timing, row.rotation_sets);
   results_->set_peaks(bench_.limits.peaks);
+  return std::move(row);
 }
 
 bool Suite::needs_child(const Case& which, const std::vector<Case>& baselines) const {

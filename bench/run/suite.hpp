@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/run/child.hpp"
 #include "bench/measurement/interleaving.hpp"
 #include "bench/measurement/library_rates.hpp"
 #include "bench/measurement/workbench.hpp"
@@ -19,6 +20,9 @@ namespace gemm::bench {
 
 // Writes into the row what measure() threw.
 void say_why_untimed(Row& row, const std::exception& error);
+
+// There is not enough memory for the operands of two processes.
+struct NoRoom : std::exception {};
 
 class Suite {
  public:
@@ -49,6 +53,11 @@ class Suite {
   // child failed or ended.
   void measure_in_child(const Case& which, const std::vector<Case>& baselines,
                         std::optional<std::int64_t> samples, Row& row);
+  // Throws NoRoom, too.
+  void measure_apart(const Case& which, const Case& baseline, std::optional<std::int64_t> samples,
+                     Row& row);
+  Row row_of_child(const Case& which, const std::vector<Case>& cases,
+                   std::optional<std::int64_t> samples, const BetweenTurns& turns);
   bool needs_child(const Case& which, const std::vector<Case>& baselines) const;
 
   Workbench bench_;

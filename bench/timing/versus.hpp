@@ -10,6 +10,7 @@ namespace gemm::bench {
 struct Versus {
   std::string kernel;  // the other's label
   bool library = false;
+  bool shared_process = false;  // with code of a user on either side
   double ratio = 0;          // speed of this one over that of the other
   double low = 0, high = 0;  // 95 % interval
   double seconds = 0;        // median of the other

@@ -390,6 +390,7 @@ class Versus:
     low: Positive
     high: Positive
     library: bool = False  # whether it is one, on the same problem
+    shared_process: bool = False  # though a side is code of a user, which could slow down the other
     confidence: Fraction = 0.95
     seconds: Positive | None = None  # median of the other
     samples: Count | None = None

@@ -16,7 +16,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-
 from gemm_report.history.changes import Change, find_changes
 from gemm_report.writing.tables import markdown_table
 
@@ -177,7 +176,9 @@ CASES: dict[str, Callable[[Random], Planted]] = {
     "5 records, step of 20 %": partial(few, 5, 0.2),
     **{f"{n} records, step of 5 to 20 %": partial(few, n, None) for n in (8, 10, 12, 24)},
     **{
-        f"ramp of {_percent(total)} over {n} records": partial(gradual, independent, _ramp(total, n))
+        f"ramp of {_percent(total)} over {n} records": partial(
+            gradual, independent, _ramp(total, n)
+        )
         for total, n in ((0.05, 60), (0.1, 60), (0.2, 60), (0.5, 120), (3.0, 300))
     },
     "ten steps of 1 %": partial(

@@ -152,9 +152,10 @@ def _pieces_of(values: Floats) -> _Pieces:
     if len(values) >= 2 * SHORTEST:
         bounds, sloped = _tested(clean, values, *_best(clean, _proposed(clean)))
         bounds = _relocated(values, _fit(clean, bounds, sloped))
-    if late := _late(values, int(bounds[-2])):
+    start = int(bounds[-2])
+    if late := _late(values, start):
         bounds, sloped = np.insert(bounds, -1, late), np.append(sloped, False)
-        clean = np.append(clean[:late], values[late:])
+        clean = np.append(clean[:start], values[start:])
     return _fit(clean, bounds, sloped)
 
 
@@ -257,7 +258,7 @@ def _fit(clean: Floats, bounds: Places, sloped: Flags) -> _Pieces:
     squares, products = _residuals(clean, bounds, sloped)
     left = max(len(clean) - len(count) - sloped.sum(), 0)
     common = (squares.sum() + _FREEDOM * _USUAL**2) / (left + _FREEDOM)
-    shared = products.sum() / max(squares.sum(), 1e-300)
+    shared = products.sum() / (squares.sum() + _PRIOR * common)  # a few records know it badly
     variance = (squares + _PRIOR * common) / (count - 1 - sloped + _PRIOR)
     correlation = (products + _PRIOR * common * shared) / (squares + _PRIOR * common)
     correlation = _unbiased(correlation, (1 + sloped) / (count + _PRIOR))
@@ -271,9 +272,7 @@ def _chance(value: Floats, variance: Floats, freedom: Floats) -> Floats:
     return 2 * stdtr(freedom, -np.abs(value) / np.sqrt(variance))
 
 
-def _tested(
-    clean: Floats, raw: Floats, bounds: Places, sloped: Flags
-) -> tuple[Places, Flags]:
+def _tested(clean: Floats, raw: Floats, bounds: Places, sloped: Flags) -> tuple[Places, Flags]:
     """Drops bounds and slopes, the weakest first, until noise explains none."""
     least, alarm = np.log1p(SMALLEST), FALSE_ALARM / len(clean)
     while True:

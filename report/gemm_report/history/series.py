@@ -156,9 +156,11 @@ def read(path: Path) -> tuple[Entry, list[Timing]]:
 def _setting(record: Record) -> tuple[str | None, ...]:
     device, build, power = record.device, record.build, record.device.power_limit_w
     toolkit = (device.runtime and f"CUDA {device.runtime}", build.cuda_compiler, build.compiler)
+    # Earlier records have CUDA's version in place of the driver's.
+    driver = None if (device.driver or "").startswith("CUDA ") else device.driver
     return (
         ", ".join(filter(None, toolkit)) or None,
-        device.driver,
+        driver,
         power and f"{power:.0f} W",
         build.type,
         device.uuid_hash and device.uuid_hash[:8],

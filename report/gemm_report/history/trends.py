@@ -93,8 +93,11 @@ def _trend(series: Series, entries: Sequence[Entry]) -> Trend:
     if clocked:
         levels, of_time = find_changes(series.seconds, gpus)
         for change in of_time:
-            apart = (c.start - SHORTEST > change.at or c.at + SHORTEST < change.start for c in changes)
-            if all(apart):
+            near = (
+                each.start - SHORTEST <= change.at and change.start <= each.at + SHORTEST
+                for each in changes
+            )
+            if not any(near):
                 first = _clock(series, change, levels)
                 others = _suspects(series, change, levels, entries)
                 # No code makes a clock lower: what sets it comes first.
@@ -141,17 +144,19 @@ def _suspects(
 
 
 def _changed(name: str, values: Sequence[str | None], place: int) -> Suspect | None:
-    """If it is one value before `place` and another from there on."""
-    if name == "commit":  # each record may have its own
-        values, place = values[place - 1 : place + 1], 1
-    (old, *others), (new, *more) = dict.fromkeys(values[:place]), dict.fromkeys(values[place:])
+    """If it is one value before `place` and another from there on; or any other, of code."""
+    before, after = set(values[:place]), set(values[place:])
     # What was not recorded once is not known to have been another.
-    if others or more or old == new or None in (old, new):
+    if before & after or None in before | after:
         return None
-    parts = list(zip_longest(str(old).split(", "), str(new).split(", ")))
-    if not any(None in pair for pair in parts):  # of lists of as many parts those that differ
-        old, new = (", ".join(side) for side in zip(*(p for p in parts if p[0] != p[1]), strict=True))
-    return Suspect(name, str(old), str(new))
+    if name not in ("fingerprint", "commit") and (len(before) > 1 or len(after) > 1):
+        return None
+    old, new = str(values[place - 1]), str(values[place])
+    pairs = list(zip_longest(old.split(", "), new.split(", ")))
+    if not any(None in pair for pair in pairs):  # of lists of as many parts those that differ
+        differing = [pair for pair in pairs if pair[0] != pair[1]]
+        old, new = (", ".join(side) for side in zip(*differing, strict=True))
+    return Suspect(name, old, new)
 
 
 def _strays(seconds: Floats, segment: Segment) -> bool:

@@ -48,11 +48,11 @@ if fault == "hangs":
     signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), sys.exit(print("ended"))))
     print("hangs", flush=True)
     time.sleep(60)
-from gemm_report.fleet.power import PRODUCTS, simulated
+from gemm_report.fleet.records_test import PRODUCTS, simulated
 from gemm_report.fleet.records_test import document_of
 from gemm_report.fleet.reading import Finding
 number = {gpus} * (int(node[1:]) - 1) + i if node[1:].isdecimal() else i
-gpu = replace(simulated(7, 12, each=0)[0][number], node=node, bus=f"0000:{{16 * (i + 1):02X}}:00.0")
+gpu = replace(simulated(7, 12)[0][number], node=node, bus=f"0000:{{16 * (i + 1):02X}}:00.0")
 if fault == "slow":
     slower = {{n: replace(r, value=r.value / 1.04) for n, r in gpu.rates.items() if n in PRODUCTS}}
     gpu = replace(gpu, rates=gpu.rates | slower)

@@ -291,7 +291,7 @@ def _tested(clean: Floats, raw: Floats, bounds: Places, sloped: Flags) -> tuple[
         variance = pieces.of_end[:-1] + pieces.of_end[1:]
         of_bend = of_slope[:-1] + of_slope[1:]
         freedom = pieces.freedom[:-1] + pieces.freedom[1:]
-        # Steps of half the size are kept until it is known whether they are part of a staircase.
+        # Smaller steps may be part of a staircase, which is a slope in the end.
         step = (_chance(jump, variance, freedom) <= alarm) & (np.abs(jump) >= least / 2)
         step[step] = [not _by_chance(raw, pieces, i) for i in np.flatnonzero(step)]
         bent = (_chance(bend, of_bend, freedom) <= alarm) & (np.abs(bend) * shorter >= least / 2)
@@ -396,29 +396,6 @@ def _changes(pieces: _Pieces) -> list[Change]:
         i = end + 1
     return [
         Change(start, at, *np.exp([size, size - margin, size + margin]).tolist())
-        for start, at, size, margin in _joined(found, small)
+        for start, at, size, margin in found
         if abs(size) >= small
     ]
-
-
-_Found = tuple[int, int, float, float]
-
-
-def _joined(found: Sequence[_Found], small: float) -> list[_Found]:
-    """Neighbours of one direction that are small are one gradual change."""
-    chains: list[list[_Found]] = []
-    for each in found:
-        last = chains[-1][-1][2] if chains else 0.0
-        if each[2] * last > 0 and max(abs(each[2]), abs(last)) < 2 * small:
-            chains[-1].append(each)
-        else:
-            chains.append([each])
-    joined: list[_Found] = []
-    for chain in chains:
-        sizes = [abs(size) for _, _, size, _ in chain]
-        if len(chain) > 2 or (len(chain) > 1 and min(sizes) < small <= sum(sizes)):
-            total = float(np.copysign(sum(sizes), chain[0][2]))
-            margin = float(np.sqrt(sum(margin**2 for *_, margin in chain)))
-            chain = [(chain[0][0], chain[-1][1], total, margin)]
-        joined += chain
-    return joined

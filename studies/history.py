@@ -7,20 +7,26 @@ has 300 records unless its name says otherwise. Noise has a standard deviation o
 independent unless the name says otherwise; a number behind "correlation" is that of neighbours.
 A step is found if its place is right within one record and its size within a quarter (gradual
 changes: if the sum of what is reported there is right within a quarter). A reported change is false
-if it is further from all planted ones than a level of four records is long.
+if it is further from all planted ones than a level of four records is long. The last lines are of
+the cycles of results/, without the changes found there and in random order, of cases with 5 records
+or more.
 """
 
 import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from gemm_report.history.changes import Change, find_changes
+from gemm_report.collection import Refusals
+from gemm_report.history.changes import ENOUGH, Change, find_changes, without_changes
+from gemm_report.history.series import read_history
 from gemm_report.writing.tables import markdown_table
 
 Floats = np.ndarray
 Random = np.random.Generator
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 Noise = Callable[[Random, int], Floats]
 
 
@@ -207,6 +213,40 @@ CASES: dict[str, Callable[[Random], Planted]] = {
 }
 
 
+def real(random: Random) -> dict[str, list[Planted]]:
+    """The residuals of stored records, in random order; and with a step in the middle."""
+    found: dict[str, list[Planted]] = {}
+    for series in read_history(RESULTS, Refusals()).series:
+        values = series.seconds * series.sm_hz
+        if len(values) < ENOUGH or np.isnan(values).any():
+            continue
+        logs = np.log(without_changes(values, ()))[random.permutation(len(values))]
+        half = len(logs) // 2
+        for size in (0.0, 0.05, 0.1, 0.2):
+            name = f"{series.device}, " + (f"step of {_percent(size)}" if size else "no change")
+            planted = logs + np.log1p(size) * (np.arange(len(logs)) >= half)
+            changes = [(half, half, float(np.log1p(size)))] if size else []
+            found.setdefault(name, []).append(Planted(planted, changes))
+    return found
+
+
+def line(name: str, cases: Sequence[Planted]) -> list[str]:
+    """Of a table: what is found, and what is false."""
+    judgements = [judged(case) for case in cases]
+    planted = sum(len(case.changes) for case in cases)
+    records = sum(len(case.values) for case in cases)
+    share = f"{100 * sum(found for found, _ in judgements) / planted:.0f} %" if planted else "-"
+    false = [elsewhere for _, elsewhere in judgements]
+    having = sum(each > 0 for each in false) / len(cases)
+    return [
+        name,
+        f"{len(cases)}",
+        share,
+        f"{1000 * sum(false) / records:.2f}",
+        f"{100 * having:.1f} %",
+    ]
+
+
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -215,17 +255,10 @@ def main() -> None:
     options = parser.parse_args()
     lines = []
     for number, (name, make) in enumerate(CASES.items()):
-        planted = found = false = having = records = 0
-        for i in range(options.series):
-            case = make(np.random.default_rng([options.seed, number, i]))
-            here, elsewhere = judged(case)
-            planted, found = planted + len(case.changes), found + here
-            false, having = false + elsewhere, having + (elsewhere > 0)
-            records += len(case.values)
-        share = f"{100 * found / planted:.0f} %" if planted else "-"
-        wrong = f"{100 * having / options.series:.1f} %"
-        lines.append([name, share, f"{1000 * false / records:.2f}", wrong])
-    head = ("planted", "found", "false per 1,000 records", "series with a false change")
+        seeds = ([options.seed, number, i] for i in range(options.series))
+        lines.append(line(name, [make(np.random.default_rng(seed)) for seed in seeds]))
+    lines += (line(*each) for each in real(np.random.default_rng(options.seed)).items())
+    head = ("planted", "series", "found", "false per 1,000 records", "series with a false change")
     print(markdown_table(head, lines, left=1))
 
 

@@ -36,6 +36,7 @@ _FAR, _FAR_OF_MANY = 6.0, 4.5
 _SUDDEN = 4.0  # and in those of neighbours
 _STRAY = 0.02  # share of the level before that is as far
 _NEWEST = 12  # records that are the newest
+_SHOWN = 60  # records of which it is said what they could show
 # Of a case between processes; it counts as much as so many records.
 _USUAL, _FREEDOM = 0.005, 4
 _PRIOR = 10.0  # records of the whole series, which count for each piece
@@ -89,14 +90,20 @@ def find_changes(
 
 
 def detectable(values: Floats, gpus: Sequence[str | None], step: float) -> bool:
-    """Whether a step in the middle of such values would be found."""
+    """Whether a step in the middle of the newest values would be found, if they were unchanged."""
+    values, gpus = values[-_SHOWN:], gpus[-_SHOWN:]
     if len(values) < ENOUGH:
         return False
     half = len(values) // 2
-    segments, _ = find_changes(values, gpus)
-    fit = np.concatenate([np.geomspace(s.first, s.last, s.end - s.start) for s in segments])
-    planted = values / fit * np.where(np.arange(len(values)) < half, 1, 1 + step)
+    planted = without_changes(values, gpus) * np.where(np.arange(len(values)) < half, 1, 1 + step)
     return any(abs(change.at - half) <= 1 for change in find_changes(planted, gpus)[1])
+
+
+def without_changes(values: Floats, gpus: Sequence[str | None]) -> Floats:
+    """The values over their segments."""
+    segments, _ = find_changes(values, gpus)
+    fits = [np.geomspace(each.first, each.last, each.end - each.start) for each in segments]
+    return values / np.concatenate(fits)
 
 
 def _own_levels(residuals: Floats, gpus: Sequence[str | None]) -> Floats:

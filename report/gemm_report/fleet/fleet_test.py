@@ -95,7 +95,7 @@ def test_what_was_measured_otherwise_is_not_compared() -> None:
     fleet = judge(gpus)
     assert not any(gpu.findings for gpu in fleet.gpus)
     (said,) = fleet.unclear
-    assert "6 GPUs NVIDIA H200 are 20." in said and "method" in said
+    assert "6 GPUs are 20." in said and "method" in said
     gpus[7] = replace(gpus[7], group=Group("NVIDIA H100", "580.159.04", 700.0))
     assert states(gpus) == [*["good"] * 7, "alone"]
 

@@ -92,7 +92,7 @@ def judge(gpus: Sequence[Gpu], threshold: float = THRESHOLD, before: Sequence[Fl
             slow_copies = {key for key, finding in found if finding.case == COPIES}
             links = _slow_links(members, threshold)
             found += [(key, finding) for key, finding in links if key not in slow_copies]
-    fleet = Fleet(tuple(gpus), tuple(cases), (*unclear, *_slow_groups(gpus, threshold)))
+    fleet = Fleet(tuple(gpus), tuple(cases), (*unclear, *_slow_groups(cases, threshold)))
     found += _slower_than_before(fleet, threshold, before)
     of_gpu = grouped(found, lambda each: each[0])
     every = {gpu.key: [*gpu.findings, *(f for _, f in of_gpu.get(gpu.key, ()))] for gpu in gpus}
@@ -213,27 +213,21 @@ def _unclear(
         yield f"the GPUs scatter by {percent(spread)}, usual are {percent(prior)} or less"
 
 
-def _slow_groups(gpus: Sequence[Gpu], threshold: float) -> Iterator[str]:
+def _slow_groups(cases: Sequence[Case], threshold: float) -> Iterator[str]:
     """Groups of one device name that are slower than others: by fault, or by what differs."""
-    for device, its in grouped([g for g in gpus if g.group], lambda g: g.group.device).items():
-        groups = grouped(its, lambda gpu: gpu.group)
-        for pair in combinations(groups, 2):
-            medians = [
-                {n: np.median([g.rates[n].value for g in groups[each] if n in g.rates])
-                 for n in dict.fromkeys(n for g in groups[each] for n in g.rates)}
-                for each in pair
-            ]  # fmt: skip
-            both = [n for n in medians[0] if n in medians[1] and (n == COPIES or LINKS not in n)]
-            ratios = {name: medians[0][name] / medians[1][name] for name in both}
-            name = max(ratios, key=lambda n: abs(np.log(ratios[n])), default="")
-            if name and abs(np.log(ratios[name])) > -np.log(1 - threshold):
-                slow, fast = pair if ratios[name] < 1 else pair[::-1]
-                loss = percent(1 - min(ratios[name], 1 / ratios[name]))
-                differing = slow.differing(fast)
-                yield (
-                    f"{name}: {len(groups[slow])} GPUs {device} are {loss} slower than "
-                    f"{len(groups[fast])} that are not compared with them: {differing}"
-                )
+    pairs = [
+        sorted(pair, key=lambda case: case.median)
+        for pair in combinations(cases, 2)
+        if pair[0].name == pair[1].name and pair[0].group.device == pair[1].group.device
+    ]
+    for its in grouped(pairs, lambda pair: frozenset(case.group for case in pair)).values():
+        slow, fast = min(its, key=lambda pair: pair[0].median / pair[1].median)
+        loss = 1 - slow.median / fast.median
+        if loss > threshold:
+            yield (
+                f"{slow.name}: {len(slow.gpus)} GPUs are {percent(loss)} slower than "
+                f"{len(fast.gpus)} that were measured otherwise: {slow.group.differing(fast.group)}"
+            )
 
 
 def _signed(change: float) -> str:

@@ -11,6 +11,8 @@ states, worst first:
   slow       the rate by the median or the mean sample, or the work per cycle, is lower by more than
              the threshold and by more than the fleet's spread explains
   throttled  slow in time but not in cycles, with NVML's reason for the lower clock
+  unclear    its group cannot be judged: the GPUs are two groups, scatter widely, or half of them
+             lack a case; or another group, of another driver, library or method, is faster
   alone      no other GPU is like it and was measured alike
   good       none of these
 
@@ -21,8 +23,7 @@ examples:
 exit codes:
   0  all GPUs are good
   1  some are bad: wrong, faulty, missing, slow or throttled
-  2  not enough to tell: no GPU is bad, but some have no other to be compared with, or a case is
-     unclear: the GPUs are two groups, scatter widely, or half of them lack it
+  2  not enough to tell: no GPU is bad, but some are unclear or alone
   3  no GPU is bad, but a file could not be used (named on standard error); or wrong usage
 """
 
@@ -84,4 +85,4 @@ def run(options: argparse.Namespace) -> int:
     states = set(map(state_of, fleet.gpus))
     if states & set(BAD):
         return SOME_BAD
-    return NOT_ENOUGH if "alone" in states or fleet.unclear else refusals.exit_code
+    return NOT_ENOUGH if states & {"unclear", "alone"} else refusals.exit_code

@@ -68,7 +68,7 @@ def judge(gpus: Sequence[Gpu], threshold: float = THRESHOLD, before: Sequence[Fl
     """Finds what is slow, throttled, lacking or alone; `before` are earlier runs, oldest first."""
     cases: list[Case] = []
     found: Found = []
-    unclear: list[str] = []
+    unclear: list[tuple[str, Sequence[Gpu], str]] = []  # cases, whose, and why
     for group, members in grouped(gpus, lambda gpu: gpu.group).items():
         if group and len(members) == 1:
             found.append((members[0].key, Finding("alone", None, f"no other GPU with {group}")))
@@ -81,18 +81,21 @@ def judge(gpus: Sequence[Gpu], threshold: float = THRESHOLD, before: Sequence[Fl
                 having = [gpu for gpu in members if name in gpu.rates]
                 lacking = _lacking(name, members)
                 if 2 * len(lacking) >= len(members):
-                    unclear.append(f"{name}: {len(lacking)} of {len(members)} GPUs lack it")
+                    why = f"{len(lacking)} of {len(members)} GPUs lack it"
+                    unclear.append((name, members, why))
                 else:
                     found += lacking
                 if len(having) > 1:
-                    case, slow, why = _judge_case(group, name, having, threshold, sigmas)
+                    case, slow, reasons = _judge_case(group, name, having, threshold, sigmas)
                     cases.append(case)
                     found += slow
-                    unclear += [f"{name}: {each}" for each in why]
+                    unclear += [(name, having, why) for why in reasons]
             slow_copies = {key for key, finding in found if finding.case == COPIES}
             links = _slow_links(members, threshold)
             found += [(key, finding) for key, finding in links if key not in slow_copies]
-    fleet = Fleet(tuple(gpus), tuple(cases), (*unclear, *_slow_groups(cases, threshold)))
+    unclear += _slow_groups(cases, threshold)
+    found += [(gpu.key, Finding("unclear", n, why)) for n, whose, why in unclear for gpu in whose]
+    fleet = Fleet(tuple(gpus), tuple(cases), tuple(f"{name}: {why}" for name, _, why in unclear))
     found += _slower_than_before(fleet, threshold, before)
     of_gpu = grouped(found, lambda each: each[0])
     every = {gpu.key: [*gpu.findings, *(f for _, f in of_gpu.get(gpu.key, ()))] for gpu in gpus}
@@ -213,7 +216,9 @@ def _unclear(
         yield f"the GPUs scatter by {percent(spread)}, usual are {percent(prior)} or less"
 
 
-def _slow_groups(cases: Sequence[Case], threshold: float) -> Iterator[str]:
+def _slow_groups(
+    cases: Sequence[Case], threshold: float
+) -> Iterator[tuple[str, Sequence[Gpu], str]]:
     """Groups of one device name that are slower than others: by fault, or by what differs."""
     pairs = [
         sorted(pair, key=lambda case: case.median)
@@ -224,10 +229,9 @@ def _slow_groups(cases: Sequence[Case], threshold: float) -> Iterator[str]:
         slow, fast = min(its, key=lambda pair: pair[0].median / pair[1].median)
         loss = 1 - slow.median / fast.median
         if loss > threshold:
-            yield (
-                f"{slow.name}: {len(slow.gpus)} GPUs are {percent(loss)} slower than "
-                f"{len(fast.gpus)} that were measured otherwise: {slow.group.differing(fast.group)}"
-            )
+            differing = slow.group.differing(fast.group)
+            why = f"{len(slow.gpus)} GPUs are {percent(loss)} slower than {len(fast.gpus)} others"
+            yield slow.name, slow.gpus, f"{why}, which differ: {differing}"
 
 
 def _signed(change: float) -> str:

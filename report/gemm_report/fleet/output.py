@@ -31,9 +31,10 @@ def worst_first(fleet: Fleet) -> list[Gpu]:
 
 def as_text(fleet: Fleet) -> str:
     """The groups, what is bad and why, what to do next, and the variation of each case."""
-    unclear = toned("unclear  ", Tone.WARN)
-    parts = [_head(fleet), "\n".join(f"{unclear}  {printable(each)}" for each in fleet.unclear)]
-    bad = [gpu for gpu in worst_first(fleet) if state_of(gpu) != "good"]
+    parts = [_head(fleet)]
+    mark = toned(f"{'unclear':9}", Tone.WARN)
+    parts.append("\n".join(f"{mark}  {printable(each)}" for each in fleet.unclear))
+    bad = [gpu for gpu in worst_first(fleet) if state_of(gpu) not in ("unclear", "good")]
     if bad:
         parts.append("\n".join(map(_line, bad)))
         parts.append(_next(fleet, [gpu for gpu in bad if state_of(gpu) in BAD]))
@@ -49,8 +50,7 @@ def _head(fleet: Fleet) -> str:
     states = Counter(map(state_of, fleet.gpus))
     nodes = len({gpu.node for gpu in fleet.gpus})
     said = ", ".join(f"{states[state]} {state}" for state in reversed(STATES) if states[state])
-    unclear = f"; {len(fleet.unclear)} unclear" if fleet.unclear else ""
-    return f"{len(fleet.gpus)} GPUs of {nodes} node{'s' if nodes > 1 else ''}: {said}{unclear}"
+    return f"{len(fleet.gpus)} GPUs of {nodes} node{'s' if nodes > 1 else ''}: {said}"
 
 
 def _line(gpu: Gpu) -> str:

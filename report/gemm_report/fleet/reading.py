@@ -16,8 +16,8 @@ from gemm_report.grouping import grouped
 from gemm_report.record import MeasuredCeiling, Record, Row, rate, read_record
 from gemm_report.terminal import complain, printable
 
-# Worst first. alone: nothing to compare it with.
-STATES = ("wrong", "faulty", "missing", "slow", "throttled", "alone", "good")
+# Worst first. unclear: its group cannot be judged; alone: nothing to compare it with.
+STATES = ("wrong", "faulty", "missing", "slow", "throttled", "unclear", "alone", "good")
 BAD = STATES[:5]
 
 LINKS = "Peer_"

@@ -144,10 +144,11 @@ def _picture(
         trace = tag("path", d=line, class_="trace")
         return tag("svg", trace, level, class_="spark", viewBox=box, aria_hidden="true")
     dots = tag("path", d="".join(f"M{a:.1f} {b:.1f}h0" for a, b in points), class_="points")
-    ticks = [
+    rungs = [
         tag("text", quantity(rate, "FLOP/s"), x=left - 6, y=f"{heights(np.array(rate)) + 4:.1f}")
         for rate in np.linspace(low + margin, high - margin, 3).tolist()
     ]
+    ticks: list[Html] = []
     for i in np.unique(np.linspace(0, len(x) - 1, min(len(x), _DATES)).round().astype(int)):
         edge = "first" if i == 0 else "last" if i == len(x) - 1 else None
         for y, said in ((floor + 20, entries[i].date[:10]), (floor + 34, commit(entries[i]))):
@@ -159,7 +160,7 @@ def _picture(
         tone = "slower" if each.change.ratio > 1 else "faster"
         line = tag("path", d=f"M{at:.1f} {top:g}V{floor:g}")
         marks.append(tag("g", line, label, class_=f"change {tone}"))
-    parts = tag("g", *ticks, class_="dates"), dots, level, *marks
+    parts = *rungs, tag("g", *ticks, class_="dates"), dots, level, *marks
     name = f"{trend.series.case}: rate over the records"
     return tag("svg", *parts, class_="history", viewBox=box, role="group", aria_label=name)
 

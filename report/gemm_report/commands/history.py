@@ -2,7 +2,7 @@
 
 examples:
   gemm-report history results
-  gemm-report history results -o build/history --repository "$(git remote get-url origin)"
+  gemm-report history results -o build/history
   gemm-report history results/nvidia-h200 --json changes.json
 
 exit codes:
@@ -23,7 +23,6 @@ def add(command: argparse.ArgumentParser) -> None:
     option("folder", type=Path, metavar="DIR", help="with records, such as results")
     said = "write pages for the browser into OUT"
     option("-o", "--output", type=Path, metavar="OUT", help=said)
-    option("--repository", metavar="URL", help="the pages link commits there: a git remote")
     option("--json", type=Path, metavar="FILE", help="write what was found")
     option("--all", action="store_true", help="list all changes, not only the newest 20")
 
@@ -45,5 +44,5 @@ def run(options: argparse.Namespace) -> int:
         options.json.write_text(as_json(history, trends), encoding="utf-8")
         print(options.json)
     if options.output:
-        print(write_pages(options.output, history, trends, options.repository))
+        print(write_pages(options.output, history, trends))
     return refusals.exit_code

@@ -68,9 +68,13 @@ def test_two_halves_are_unclear_and_a_minority_is_slow(count: int) -> None:
     assert f"two groups: {count // 2} of {count} GPUs are 9." in fleet.unclear[0]
     fewer = judge([*healthy(count)[: count // 4], *gpus[count // 4 :]])
     assert [state_of(gpu) for gpu in fewer.gpus].count("slow") == count // 4
-    faster = healthy(count)
-    faster[3] = slower(faster[3], PRODUCTS, -0.1)
-    assert not judge(faster).unclear
+    cold = healthy(count)
+    cold[3] = at_lower_clock(cold[3], PRODUCTS, -0.1)
+    assert not judge(cold).unclear
+    but_one = [
+        gpu if i == 3 else slower(gpu, PRODUCTS, 0.1) for i, gpu in enumerate(healthy(count))
+    ]
+    assert "(in cycles)" in judge(but_one).unclear[0]
 
 
 def test_a_wide_scatter_and_a_case_that_half_lack_are_unclear() -> None:

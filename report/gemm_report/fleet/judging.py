@@ -192,18 +192,19 @@ def _judge_case(
     of_all = float(np.exp(np.median(logs))), _deviation(logs), float(limit), changes
     unclear = list(_unclear(logs, slow, threshold, prior))
     if clocked and not unclear:
-        unclear = [f"{each} (in cycles)" for each in _unclear(cycles, slow, threshold)]
+        # No GPU does the same in fewer cycles: a single one shows that the others are slow.
+        unclear = [f"{each} (in cycles)" for each in _unclear(cycles, slow, threshold, fast=1)]
     return Case(group, name, tuple(gpus), *of_all), found, unclear
 
 
 def _unclear(
-    values: Values, slow: Values, threshold: float, prior: float = PRIOR_SPREAD
+    values: Values, slow: Values, threshold: float, prior: float = PRIOR_SPREAD, fast: int = 0
 ) -> Iterator[str]:
-    """Two groups of which the slower one is not small, or a spread that hides every loss."""
+    """Two groups, neither of them small or of `fast` GPUs, or a spread that hides every loss."""
     order, count = np.argsort(values), len(values)
     least = max(2, int(np.ceil(_PART * count)))
-    if count >= 2 * least:
-        gaps = np.diff(values[order])[least - 1 : count - least]
+    if count >= least + (fast or least):
+        gaps = np.diff(values[order])[least - 1 : count - (fast or least)]
         at = least + int(np.argmax(gaps))
         parts = values[order[:at]], values[order[at:]]
         within = sum(len(part) * part.var() for part in parts) / (count - 2)

@@ -17,7 +17,7 @@ from own_files import own_files
 from gemm_report.cli import main
 from gemm_report.collection import Refusals
 from gemm_report.history.changes import Change, detectable, find_changes
-from gemm_report.history.pages import web_address, write_pages
+from gemm_report.history.pages import write_pages
 from gemm_report.history.series import read, read_history
 from gemm_report.history.trends import Trend, find_trends
 
@@ -199,6 +199,21 @@ def test_records_are_in_the_order_of_commits(ladder_path: Path, tmp_path: Path) 
         assert (found.suspects[-1].before, found.suspects[-1].after) == (commits[5], commits[6])
 
 
+def test_a_case_that_fails_or_is_skipped_since_is_told(
+    ladder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def edit(document: Any, i: int) -> None:
+        if i == 11:
+            for row, key in zip(rows(document)[:2], ("failed", "skipped"), strict=True):
+                row |= {"seconds": None, "samples_seconds": [], "clocks": None, key: "too little"}
+
+    folder = made(ladder_path, tmp_path / "records", 12, edit)
+    ended = [trend.series.ended for trend in trends_of(folder)]
+    assert sorted(filter(None, ended)) == ["failed", "skipped: too little"]
+    assert main(["history", str(folder), "-o", str(tmp_path / "pages")]) == 0
+    assert "; 2 failed or were skipped since." in capsys.readouterr().out
+
+
 def test_copies_count_once(few: Path) -> None:
     shutil.copy(few / "000.json", few / "copy.json")
     assert len(read_history(few, Refusals()).entries) == 12
@@ -272,17 +287,3 @@ def test_pages_work_in_a_browser(few: Path, tmp_path: Path, chromium: Any) -> No
     assert not any(body.is_displayed() for body in bodies)
     chromium.find_element("link text", "All kernels").click()
     assert not chromium.get_log("browser")
-
-
-@pytest.mark.parametrize(
-    ("remote", "address"),
-    [
-        ("git@github.com:owner/name.git", "https://github.com/owner/name"),
-        ("https://user:secret@host.org/a/name.git", "https://host.org/a/name"),
-        ("ssh://git@host.org/a/name", "https://host.org/a/name"),
-        ("javascript:alert(1)//", "https://javascript/alert%281%29/"),
-        ("", None),
-    ],
-)
-def test_a_git_remote_is_an_address(remote: str, address: str | None) -> None:
-    assert web_address(remote) == address

@@ -59,6 +59,8 @@ def device_lines(history: History, trends: Sequence[Trend]) -> list[str]:
             said += f"; a step could be seen of {', of '.join(seen)}. {len(changed)} changed: "
             said += f"{len(changed) - slower} faster, {slower} slower than at first"
             said += f"; the newest record is far from the level in {strays}" if strays else ""
+            ended = sum(trend.series.ended is not None for trend in its)
+            said += f"; {ended} failed or were skipped since" if ended else ""
         else:
             said += ": no change could be seen"
         lines.append(f"{said}.")
@@ -84,6 +86,7 @@ def as_json(history: History, trends: Sequence[Trend]) -> str:
             "records": list(trend.series.record),
             "seconds": trend.series.seconds.tolist(),
             "failed": list(trend.series.failed),
+            "ended": trend.series.ended,
             "strays": trend.strays,
             "could_show": list(trend.shows),
             "changes": [

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -25,11 +24,8 @@ _DATES = 7
 _TITLE = "GEMM benchmark: history"
 
 
-def write_pages(
-    folder: Path, history: History, trends: Sequence[Trend], repository: str | None = None
-) -> Path:
+def write_pages(folder: Path, history: History, trends: Sequence[Trend]) -> Path:
     """Writes a page for each kernel and the overview, whose path it gives."""
-    commit = partial(_commit, address=repository and web_address(repository))
     (folder / "kernels").mkdir(parents=True, exist_ok=True)
     kernels, names, lines = grouped(trends, lambda trend: trend.series.case.kernel), set(), []
     for kernel, its in sorted(kernels.items()):
@@ -37,7 +33,7 @@ def write_pages(
         while name in names:
             name += "-"
         names.add(name)
-        rows = [_line(i, trend, history.entries, commit) for i, trend in enumerate(its)]
+        rows = [_line(i, trend, history.entries) for i, trend in enumerate(its)]
         body = tag("p", tag("a", "All kernels", href="../index.html")), tag("h1", kernel)
         grid = table(_SERIES, rows, "series")
         path = folder / "kernels" / f"{name}.html"
@@ -53,7 +49,7 @@ def write_pages(
     body = (
         tag("header", tag("p", said, class_="quiet"), tag("h1", _TITLE)),
         tag("ul", *(tag("li", line) for line in device_lines(history, trends)), class_="answer"),
-        _changes(history, trends, folder, commit),
+        _changes(history, trends, folder),
         tag("h2", "Kernels"),
         tag("p", f"Series of {ENOUGH} records or more.", class_="quiet"),
         table(of_kernels, lines, "kernels", tools=False),
@@ -78,11 +74,13 @@ _SERIES = [
 ]
 
 
-def _line(number: int, trend: Trend, entries: Sequence[Entry], commit: object) -> Line:
+def _line(number: int, trend: Trend, entries: Sequence[Entry]) -> Line:
     series, case = trend.series, trend.series.case
     rate = float(series.flop / series.seconds[-1])
-    stray = tag("span", "stray", class_="badge warn", title="the newest is far off its level")
-    said = quantity(rate, "FLOP/s")
+    said = html(quantity(rate, "FLOP/s"))
+    for text, why in (("stray", trend.strays and "far from its level"), ("ended", series.ended)):
+        if why:
+            said = joined([tag("span", text, class_="badge warn", title=why), said], " ")
     newest, step = trend.changes[-1:], min(trend.shows, default=None)
     cells = [
         Cell(case.label),
@@ -91,22 +89,22 @@ def _line(number: int, trend: Trend, entries: Sequence[Entry], commit: object) -
         series.device,
         Cell(str(len(series.record)), len(series.record)),
         _picture(trend, 144.0, 24.0, 0.0, 2.0, 22.0),
-        Cell(joined([stray, " ", said]) if trend.strays else said, rate),
+        Cell(said, rate),
         Cell(change_text(trend.since_first), 1 / trend.since_first) if trend.changes else "",
         Cell(f"{100 * step:.0f} %", step) if step else "",
         newest[0].suspect if newest else "",
     ]
-    return Line(cells, _details(trend, entries, commit), f"series-{number}")
+    return Line(cells, _details(trend, entries), f"series-{number}")
 
 
-def _details(trend: Trend, entries: Sequence[Entry], commit: object) -> Html:
+def _details(trend: Trend, entries: Sequence[Entry]) -> Html:
     here = [entries[i] for i in trend.series.record]
     lines = [
         f"{i}: {here[each.change.at].date[:10]}, rate {change_text(each.change.ratio)} "
         f"({interval_text(each.change)}): {'; '.join(map(str, each.suspects)) or NOTHING}"
         for i, each in enumerate(trend.changes, 1)
     ]
-    chart = _picture(trend, _WIDTH, _HEIGHT, _LEFT, _TOP, _FLOOR, here, commit)
+    chart = _picture(trend, _WIDTH, _HEIGHT, _LEFT, _TOP, _FLOOR, here)
     return tag("div", tag("div", chart, class_="wide"), *(tag("p", line) for line in lines))
 
 
@@ -118,7 +116,6 @@ def _picture(
     top: float,
     floor: float,
     entries: Sequence[Entry] = (),
-    commit: object = None,
 ) -> Html:
     """The rate of every record at even distances, and the levels; with axes where entries are."""
     rates = trend.series.flop / trend.seconds
@@ -151,7 +148,7 @@ def _picture(
     ticks: list[Html] = []
     for i in np.unique(np.linspace(0, len(x) - 1, min(len(x), _DATES)).round().astype(int)):
         edge = "first" if i == 0 else "last" if i == len(x) - 1 else None
-        for y, said in ((floor + 20, entries[i].date[:10]), (floor + 34, commit(entries[i]))):
+        for y, said in ((floor + 20, entries[i].date[:10]), (floor + 34, _commit(entries[i]))):
             ticks.append(tag("text", said, x=f"{x[i]:.1f}", y=y, class_=edge))
     marks = []
     for number, each in enumerate(trend.changes, 1):
@@ -165,7 +162,7 @@ def _picture(
     return tag("svg", *parts, class_="history", viewBox=box, role="group", aria_label=name)
 
 
-def _changes(history: History, trends: Sequence[Trend], folder: Path, commit: object) -> Html:
+def _changes(history: History, trends: Sequence[Trend], folder: Path) -> Html:
     """By record, the newest first: what came together probably has one reason."""
     changes = [(trend.series, each) for trend in trends for each in trend.changes]
     groups = grouped(changes, lambda it: (it[0].device, it[0].record[it[1].change.at]))
@@ -180,7 +177,7 @@ def _changes(history: History, trends: Sequence[Trend], folder: Path, commit: ob
         link = tag("a", entry.path.name, href=quote(os.path.relpath(entry.path, folder)))
         cases = ", ".join(str(series.case) for series, _ in its[:3])
         more = f" and {len(its) - 3} more" if len(its) > 3 else ""
-        lines.append([link, commit(entry), entry.date[:10], device, *counts, cases + more, told])
+        lines.append([link, _commit(entry), entry.date[:10], device, *counts, cases + more, told])
     if not lines:
         return tag("p", "No change was found.")
     return joined(
@@ -188,14 +185,6 @@ def _changes(history: History, trends: Sequence[Trend], folder: Path, commit: ob
     )
 
 
-def _commit(entry: Entry, address: str | None) -> Html:
-    """Short; a link where the repository is known."""
-    commit = entry.setting[-1] or ""
-    href = f"{address}/commit/{quote(commit.removesuffix('-dirty'), safe='')}"
-    return tag("a", commit[:8], href=href) if address else html(commit[:8])
-
-
-def web_address(remote: str) -> str | None:
-    """Of a git remote: git@host:owner/name.git is https://host/owner/name. None if it is none."""
-    found = re.fullmatch(r"(?:https?://|ssh://)?(?:[^@/]*@)?([\w.-]+)[:/](.+?)(?:\.git)?/?", remote)
-    return f"https://{found[1]}/{quote(found[2])}" if found else None
+def _commit(entry: Entry) -> str:
+    """Short."""
+    return (entry.setting[-1] or "")[:8]

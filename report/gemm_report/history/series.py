@@ -69,6 +69,14 @@ class Series:
     failed: Sequence[int]  # entries
     skipped: Mapping[int, str]  # entries, with the reason
 
+    @property
+    def ended(self) -> str | None:
+        """What became of it in a later record, if that has no time of it."""
+        last = max([*self.failed, *self.skipped], default=-1)
+        if last < self.record[-1]:
+            return None
+        return f"skipped: {self.skipped[last]}" if last in self.skipped else "failed"
+
 
 @dataclass(frozen=True)
 class History:
@@ -115,7 +123,17 @@ def read_history(folder: Path, refusals: Refusals) -> History:
 
 def _commits(folder: Path) -> tuple[dict[str, int], list[str]]:
     """The place of each commit of the repository around `folder`, and their dates, oldest first."""
-    command = ["git", "-C", str(folder), "log", "--topo-order", "--reverse", "--format=%H %cd"]
+    command = [
+        "git",
+        "-C",
+        str(folder),
+        "-c",
+        "log.showSignature=false",
+        "log",
+        "--topo-order",
+        "--reverse",
+        "--format=%H %cd",
+    ]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     kept["TZ"] = "UTC"
     command.append("--date=iso-strict-local")

@@ -23,6 +23,7 @@ STEPS = (0.05, 0.2)  # sizes of which it is said whether they would be seen
 NOTHING = "nothing recorded"  # in place of a suspect
 _STRAYS, _RECENT = 4.0, 100
 _KINDS = ("library", "fingerprint", *SETTINGS)
+_OF_CLOCK = ("power limit", "driver", "GPU")
 # For so many points on both sides, or as long as the level does, a value has to hold.
 _HELD = 8
 
@@ -66,11 +67,6 @@ class Trend:
     shows: Sequence[float]  # of STEPS, which would be seen in its middle
 
     @property
-    def newest(self) -> int:
-        """The record of its newest point."""
-        return self.series.record[-1]
-
-    @property
     def since_first(self) -> float:
         """Time of the newest over that of the oldest: all changes together."""
         return math.prod(each.change.ratio for each in self.changes)
@@ -98,12 +94,13 @@ def _trend(series: Series, entries: Sequence[Entry]) -> Trend:
                 for each in changes
             )
             if not any(near):
-                first = _clock(series, change, levels)
+                first, end = _around(change, levels)
+                sides = series.sm_hz[first : max(change.start, 1)], series.sm_hz[change.at : end]
+                hertz = (megahertz(float(np.median(side))) for side in sides)
                 others = _suspects(series, change, levels, entries)
                 # No code makes a clock lower: what sets it comes first.
-                order = ("power limit", "driver", "GPU")
-                said = sorted(others, key=lambda s: s.what not in order)
-                found.append(Blamed(change, (first, *said)))
+                said = sorted(others, key=lambda suspect: suspect.what not in _OF_CLOCK)
+                found.append(Blamed(change, (Suspect("clock", *hertz), *said)))
         found.sort(key=lambda each: each.change.at)
     shows = [step for step in STEPS if detectable(seconds, gpus, step)]
     return Trend(series, seconds, segments, found, _strays(seconds, segments[-1]), shows)
@@ -114,12 +111,6 @@ def _around(change: Change, segments: Sequence[Segment]) -> tuple[int, int]:
     starts = [segment.start for segment in segments if segment.start < change.start]
     ends = [segment.end for segment in segments if segment.end > change.at]
     return max(starts, default=0), min(ends, default=segments[-1].end)
-
-
-def _clock(series: Series, change: Change, segments: Sequence[Segment]) -> Suspect:
-    first, end = _around(change, segments)
-    before, after = series.sm_hz[first : max(change.start, 1)], series.sm_hz[change.at : end]
-    return Suspect("clock", *(megahertz(float(np.median(each))) for each in (before, after)))
 
 
 def _suspects(

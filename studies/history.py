@@ -38,8 +38,11 @@ class Planted(NamedTuple):
     gpus: Sequence[str] = ()
 
 
-def judged(planted: Planted) -> tuple[int, int]:
-    """How many of the changes are found, and how many reported ones are elsewhere."""
+def judged(planted: Planted) -> tuple[int, int, bool | None]:
+    """How many of the changes are found, how many reported ones are elsewhere, and the interval.
+
+    That is whether it holds the size, where one was planted and one is reported.
+    """
     reported = find_changes(np.exp(planted.values), planted.gpus)[1]
 
     def beside(each: Change, start: int, end: int, near: int) -> bool:
@@ -53,7 +56,10 @@ def judged(planted: Planted) -> tuple[int, int]:
         not any(beside(each, s, e, max(4, (e - s) // 5)) for s, e, _ in planted.changes)
         for each in reported
     )
-    return found, false
+    holds = None
+    if len(planted.changes) == len(reported) == 1:
+        holds = reported[0].low <= np.exp(planted.changes[0][2]) <= reported[0].high
+    return found, false, holds
 
 
 def sigma(random: Random) -> float:
@@ -235,16 +241,12 @@ def line(name: str, cases: Sequence[Planted]) -> list[str]:
     judgements = [judged(case) for case in cases]
     planted = sum(len(case.changes) for case in cases)
     records = sum(len(case.values) for case in cases)
-    share = f"{100 * sum(found for found, _ in judgements) / planted:.0f} %" if planted else "-"
-    false = [elsewhere for _, elsewhere in judgements]
-    having = sum(each > 0 for each in false) / len(cases)
-    return [
-        name,
-        f"{len(cases)}",
-        share,
-        f"{1000 * sum(false) / records:.2f}",
-        f"{100 * having:.1f} %",
-    ]
+    share = f"{100 * sum(found for found, *_ in judgements) / planted:.0f} %" if planted else "-"
+    false = [elsewhere for _, elsewhere, _ in judgements]
+    having = f"{100 * sum(each > 0 for each in false) / len(cases):.1f} %"
+    holding = [holds for *_, holds in judgements if holds is not None]
+    held = f"{100 * sum(holding) / len(holding):.0f} %" if holding else "-"
+    return [name, f"{len(cases)}", share, held, f"{1000 * sum(false) / records:.2f}", having]
 
 
 def main() -> None:
@@ -258,7 +260,8 @@ def main() -> None:
         seeds = ([options.seed, number, i] for i in range(options.series))
         lines.append(line(name, [make(np.random.default_rng(seed)) for seed in seeds]))
     lines += (line(*each) for each in real(np.random.default_rng(options.seed)).items())
-    head = ("planted", "series", "found", "false per 1,000 records", "series with a false change")
+    head = ("planted", "series", "found", "interval holds", "false per 1,000 records")
+    head += ("series with a false change",)
     print(markdown_table(head, lines, left=1))
 
 

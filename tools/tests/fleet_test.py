@@ -33,9 +33,12 @@ name, arguments = Path(sys.argv[0]).name, dict(a.split("=", 1) for a in sys.argv
 if name == "nvidia-smi":
     if os.environ.get("FAKE_BROKEN"):
         sys.exit("no driver")
+    lost = os.environ.get("FAKE_LOST", "")
     for i in range({gpus}):
-        print(f"00000000:{{16 * (i + 1):02X}}:00.0, GPU-0000000{{i}}")
-    sys.exit()
+        bus = f"00000000:{{16 * (i + 1):02X}}:00.0"
+        said = f"Unable to determine the device handle for GPU{{bus[4:]}}: Unknown Error"
+        print(said if str(i) in lost else f"{{bus}}, GPU-0000000{{i}}")
+    sys.exit(15 if lost else 0)
 devices = os.environ["CUDA_VISIBLE_DEVICES"]
 name = "peaks" if "--gemm_peaks_only" in sys.argv else name
 print(name, devices, arguments.get("--benchmark_filter"), f"{{time.time():.2f}}", flush=True)
@@ -48,11 +51,11 @@ if fault == "hangs":
     signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), sys.exit(print("ended"))))
     print("hangs", flush=True)
     time.sleep(60)
-from gemm_report.fleet.power import PRODUCTS, simulated
+from gemm_report.fleet.records_test import PRODUCTS, simulated
 from gemm_report.fleet.records_test import document_of
 from gemm_report.fleet.reading import Finding
 number = {gpus} * (int(node[1:]) - 1) + i if node[1:].isdecimal() else i
-gpu = replace(simulated(7, 12, each=0)[0][number], node=node, bus=f"0000:{{16 * (i + 1):02X}}:00.0")
+gpu = replace(simulated(7, 12)[0][number], node=node, bus=f"0000:{{16 * (i + 1):02X}}:00.0")
 if fault == "slow":
     slower = {{n: replace(r, value=r.value / 1.04) for n, r in gpu.rates.items() if n in PRODUCTS}}
     gpu = replace(gpu, rates=gpu.rates | slower)
@@ -130,6 +133,17 @@ def test_a_gpu_that_fails_does_not_end_the_others(run: Run, tmp_path: Path) -> N
     assert "n1 0000:10:00.0: ended with 137" in done.stderr
     assert "n1 0000:30:00.0: ended with 2" in done.stderr
     assert len(list((tmp_path / "out").glob("*.json"))) == GPUS - 1
+
+
+def test_a_lost_gpu_is_missing_and_the_others_are_measured(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = run(out, "--node", "n1", FAKE_LOST="2", CUDA_VISIBLE_DEVICES="0,1,2,3")
+    assert done.returncode == 1
+    assert "n1 0000:30:00.0: is lost" in done.stderr
+    assert len(list(out.glob("*.json"))) == GPUS - 1
+    assert sorted((out / "n1.gpus").read_text().split())[2] == "0000:30:00.0"
+    assert run(tmp_path / "all", "--node", "n2", FAKE_LOST="0123").returncode == 1
+    assert len((tmp_path / "all" / "n2.gpus").read_text().split()) == GPUS
 
 
 def test_one_gpu_at_a_time(run: Run, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Say which GPUs of a fleet are slow, throttled, wrong, faulty or missing, and why.
 
 DIR has a record for each GPU, as tools/fleet writes them, and a list <node>.gpus for each node.
-GPUs of one device name, driver and power limit are compared, each with the median of the others.
+GPUs of one device name, driver, power limit, library, commit and method are compared, each with the
+median of the others.
 
 states, worst first:
   wrong      a result failed its verification
@@ -10,18 +11,19 @@ states, worst first:
   slow       the rate by the median or the mean sample, or the work per cycle, is lower by more than
              the threshold and by more than the fleet's spread explains
   throttled  slow in time but not in cycles, with NVML's reason for the lower clock
-  alone      no other GPU has its device name, driver and power limit
+  unclear    its group cannot be judged: the GPUs are two groups, scatter widely, or half of them
+             lack a case; or another group, of another driver, library or method, is faster
+  alone      no other GPU is like it and was measured alike
   good       none of these
 
 examples:
   gemm-report fleet run --nodes n1,n2,n3 --gpus 4 --picture fleet.png --json fleet.json
   gemm-report fleet run --before last-week
-  gemm-report fleet run --before last-week --history 0123456789abcdef
 
 exit codes:
   0  all GPUs are good
   1  some are bad: wrong, faulty, missing, slow or throttled
-  2  not enough to tell: no GPU is bad, but some have no other to be compared with
+  2  not enough to tell: no GPU is bad, but some are unclear or alone
   3  no GPU is bad, but a file could not be used (named on standard error); or wrong usage
 """
 
@@ -52,19 +54,18 @@ def add(command: argparse.ArgumentParser) -> None:
     option("folder", type=Path, metavar="DIR", help="with the records of one run")
     option("--nodes", metavar="LIST", help="nodes that should be there, separated by commas")
     option("--gpus", type=_count, metavar="N", help="GPUs that each node should have")
-    said = "smaller losses are never bad (default: 2)"
-    option("--threshold", type=_percent, default=0.02, metavar="PERCENT", help=said)
+    said = "smaller losses are never bad (default: 1.5)"
+    option("--threshold", type=_percent, default=0.015, metavar="PERCENT", help=said)
     said = "an earlier run, oldest first if several: a GPU that got slower against the others is "
     said += "bad, too"
     option("--before", type=Path, action="append", default=[], metavar="DIR", help=said)
-    option("--history", metavar="HASH", help="list the runs of the GPU with this uuid_hash")
     option("--json", type=Path, metavar="FILE", help="write everything that was found")
     option("--picture", type=Path, metavar="FILE", help="write a node x GPU map (PNG)")
 
 
 def run(options: argparse.Namespace) -> int:
     from gemm_report.fleet.judging import judge
-    from gemm_report.fleet.output import as_json, as_text, history_of
+    from gemm_report.fleet.output import as_json, as_text
     from gemm_report.fleet.reading import BAD, read_fleet, state_of
 
     refusals = Refusals()
@@ -75,9 +76,6 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(f"{options.folder}: has no record of a GPU: run tools/fleet first")
     fleet = judge(gpus, options.threshold, earlier)
     print(as_text(fleet))
-    if options.history:
-        runs = [*zip(map(str, options.before), earlier, strict=True), (str(options.folder), fleet)]
-        print("\n" + history_of(options.history, runs))
     if options.json:
         options.json.write_text(as_json(fleet), encoding="utf-8")
     if options.picture:
@@ -87,4 +85,4 @@ def run(options: argparse.Namespace) -> int:
     states = set(map(state_of, fleet.gpus))
     if states & set(BAD):
         return SOME_BAD
-    return NOT_ENOUGH if "alone" in states else refusals.exit_code
+    return NOT_ENOUGH if states & {"unclear", "alone"} else refusals.exit_code

@@ -2,7 +2,7 @@
 
 examples:
   gemm-report history results
-  gemm-report history results -o build/history --repository "$(git remote get-url origin)"
+  gemm-report history results -o build/history
   gemm-report history results/nvidia-h200 --json changes.json
 
 exit codes:
@@ -23,13 +23,11 @@ def add(command: argparse.ArgumentParser) -> None:
     option("folder", type=Path, metavar="DIR", help="with records, such as results")
     said = "write pages for the browser into OUT"
     option("-o", "--output", type=Path, metavar="OUT", help=said)
-    option("--repository", metavar="URL", help="the pages link commits there: a git remote")
     option("--json", type=Path, metavar="FILE", help="write what was found")
     option("--all", action="store_true", help="list all changes, not only the newest 20")
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.history.gone import find_gone
     from gemm_report.history.output import as_json, as_text
     from gemm_report.history.pages import write_pages
     from gemm_report.history.series import read_history
@@ -40,11 +38,11 @@ def run(options: argparse.Namespace) -> int:
     if not history.entries:
         complain(f"{options.folder}: has no record to use")
         return BAD_INPUT
-    trends, gone = find_trends(history), find_gone(history)
-    print(as_text(history, trends, gone, None if options.all else 20))
+    trends = find_trends(history)
+    print(as_text(history, trends, None if options.all else 20))
     if options.json:
-        options.json.write_text(as_json(history, trends, gone), encoding="utf-8")
+        options.json.write_text(as_json(history, trends), encoding="utf-8")
         print(options.json)
     if options.output:
-        print(write_pages(options.output, history, trends, gone, options.repository))
+        print(write_pages(options.output, history, trends))
     return refusals.exit_code

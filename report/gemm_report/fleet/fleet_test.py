@@ -1,7 +1,6 @@
 """Planted faults are named, and nothing else; bad input has a line, and nothing is lost."""
 
 import json
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,18 +10,16 @@ import numpy as np
 import pytest
 
 from gemm_report.cli import main
-from gemm_report.fleet.judging import judge, others_median, spread_of
-from gemm_report.fleet.power import PRODUCTS, simulated, table
-from gemm_report.fleet.reading import COPIES, LINKS, Gpu, Group, Rate, gpu_of, state_of
-from gemm_report.fleet.records_test import document_of, write_fleet
-from gemm_report.record import read_record, record_of
+from gemm_report.fleet.judging import judge, others_median
+from gemm_report.fleet.reading import BAD, COPIES, LINKS, Gpu, Group, Rate, gpu_of, state_of
+from gemm_report.fleet.records_test import BF16, FP32, PRODUCTS, document_of, simulated, write_fleet
+from gemm_report.record import record_of
 
-FP32, BF16, _ = PRODUCTS
 HEALTH = {"before": {"ecc_uncorrected": 1}, "after": {"ecc_uncorrected": 1}}
 
 
 def healthy(count: int, seed: int = 50) -> list[Gpu]:
-    return simulated(seed, count, each=0)[0]
+    return simulated(seed, count)[0]
 
 
 def changed(gpu: Gpu, names: Sequence[str], change: Callable[[Rate], Rate]) -> Gpu:
@@ -45,15 +42,66 @@ def states(gpus: Sequence[Gpu], **how: object) -> list[str]:
     return [state_of(gpu) for gpu in judge(gpus, **how).gpus]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("count", [2, 4, 8, 100])
-def test_a_slow_gpu_is_found_and_hardly_another(count: int) -> None:
-    false_alarms = 0
-    for seed in range(20, 40):
-        gpus = healthy(count, seed)
-        false_alarms += count - states(gpus).count("good")
-        gpus[1] = slower(gpus[1], PRODUCTS, 0.04)
-        assert states(gpus)[1] == "slow"
-    assert false_alarms <= 1  # 1 % of fleets may have one
+@pytest.mark.parametrize("count", [2, 8, 64, 400])
+@pytest.mark.parametrize("kind", ["more cycles", "lower clock"])
+def test_a_loss_of_two_percent_is_found_and_nothing_else(count: int, kind: str) -> None:
+    for seed in range(20):
+        assert states(healthy(count, seed)) == ["good"] * count
+        gpus, truth = simulated(seed, count, faults=[(kind, 0.02)])
+        found = [state in BAD for state in states(gpus)]
+        assert found == [fault[0] == kind for fault in truth]
+
+
+def test_a_threshold_keeps_small_losses_good() -> None:
+    gpus = healthy(16)
+    gpus[0] = slower(gpus[0], PRODUCTS, 0.04)
+    assert states(gpus, threshold=0.06) == ["good"] * 16
+
+
+@pytest.mark.parametrize("count", [8, 64, 1000])
+def test_two_halves_are_unclear_and_a_minority_is_slow(count: int) -> None:
+    gpus = healthy(count)
+    for i in range(count // 2):
+        gpus[i] = slower(gpus[i], PRODUCTS, 0.1)
+    fleet = judge(gpus)
+    assert {state_of(gpu) for gpu in fleet.gpus} == {"unclear"}
+    assert f"two groups: {count // 2} of {count} GPUs are 9." in fleet.unclear[0]
+    fewer = judge([*healthy(count)[: count // 4], *gpus[count // 4 :]])
+    assert [state_of(gpu) for gpu in fewer.gpus].count("slow") == count // 4
+    cold = healthy(count)
+    cold[3] = at_lower_clock(cold[3], PRODUCTS, -0.1)
+    assert not judge(cold).unclear
+    but_one = [
+        gpu if i == 3 else slower(gpu, PRODUCTS, 0.1) for i, gpu in enumerate(healthy(count))
+    ]
+    assert "(in cycles)" in judge(but_one).unclear[0]
+
+
+def test_a_wide_scatter_and_a_case_that_half_lack_are_unclear() -> None:
+    gpus = healthy(16)
+    for i, gpu in enumerate(gpus):
+        gpus[i] = slower(gpu, [FP32], 0.006 * i)
+        if i % 2:
+            del gpus[i].rates[BF16]
+    fleet = judge(gpus)
+    assert {state_of(gpu) for gpu in fleet.gpus} == {"unclear"}
+    assert any(f"{BF16}: 8 of 16 GPUs lack it" == each for each in fleet.unclear)
+    assert any("scatter by" in each for each in fleet.unclear)
+
+
+def test_what_was_measured_otherwise_is_not_compared() -> None:
+    gpus = healthy(8)
+    group = gpus[0].group
+    assert group
+    for i, gpu in enumerate(gpus[:2]):
+        zeros = replace(gpu, group=group._replace(method="zeros, settled", commit="b"))
+        gpus[i] = slower(zeros, PRODUCTS, -0.2)
+    fleet = judge(gpus)
+    assert [state_of(gpu) for gpu in fleet.gpus] == [*["good"] * 2, *["unclear"] * 6]
+    (said,) = fleet.unclear
+    assert "6 GPUs are 20." in said and "method" in said
+    gpus[7] = replace(gpus[7], group=Group("NVIDIA H100", "580.159.04", 700.0))
+    assert states(gpus) == [*["good"] * 2, *["unclear"] * 5, "alone"]
 
 
 def test_time_and_cycles_are_judged_apart() -> None:
@@ -82,23 +130,6 @@ def test_a_gpu_with_some_slow_samples_is_slow() -> None:
     judged = judge(gpus).gpus
     assert [state_of(gpu) for gpu in judged].count("slow") == 1
     assert "on average" in judged[3].findings[0].text
-
-
-def test_groups_are_judged_apart_and_one_alone_is_not_judged() -> None:
-    gpus = healthy(9)
-    group = Group("NVIDIA H200", "570.1", 700.0)
-    gpus[:4] = [slower(replace(g, group=group), PRODUCTS, 0.1) for g in gpus[:4]]
-    gpus[8] = replace(gpus[8], group=Group("NVIDIA H100", "580.159.04", 700.0))
-    assert states(gpus) == [*["good"] * 8, "alone"]
-
-
-def test_a_threshold_and_a_wide_fleet_keep_small_losses_good() -> None:
-    gpus = healthy(16)
-    gpus[0] = slower(gpus[0], PRODUCTS, 0.04)
-    assert states(gpus, threshold=0.06) == ["good"] * 16
-    for i, gpu in enumerate(gpus):
-        gpus[i] = slower(gpu, PRODUCTS, 0.02 * (i % 5))
-    assert states(gpus) == ["good"] * 16
 
 
 def test_an_uncertain_median_is_not_called_slow() -> None:
@@ -136,10 +167,13 @@ def test_one_link_is_told_from_a_slow_gpu() -> None:
 
 
 def test_a_gpu_that_got_slower_is_found_though_it_is_within_the_fleet() -> None:
-    gpus = [slower(gpu, PRODUCTS, 0.015 * (i % 4)) for i, gpu in enumerate(healthy(40))]
+    def capped(gpu: Gpu, by: float) -> Gpu:
+        return at_lower_clock(gpu, [BF16], by, "power cap")
+
+    gpus = [capped(gpu, 0.01 * (i % 4)) for i, gpu in enumerate(healthy(40))]
     before = judge(gpus)
     assert {state_of(gpu) for gpu in before.gpus} == {"good"}
-    gpus[8] = slower(gpus[8], PRODUCTS, 0.04)
+    gpus[8] = capped(gpus[8], 0.04)
     assert states(gpus) == ["good"] * 40
     now = judge(gpus, before=[before, before])
     assert [i for i, gpu in enumerate(now.gpus) if gpu.findings] == [8]
@@ -153,12 +187,6 @@ def test_the_median_of_the_others(count: int) -> None:
     values = np.random.default_rng(count).integers(0, 10, count).astype(float)
     expected = [np.median(np.delete(values, i)) for i in range(count)]
     assert list(others_median(values)) == expected
-
-
-def test_the_spread_ignores_slow_gpus() -> None:
-    values = np.random.default_rng(1).normal(0, 0.003, 1000)
-    values[:200] -= 0.2
-    assert 0.003 < spread_of(values) < 0.0045
 
 
 @pytest.mark.parametrize(
@@ -187,26 +215,6 @@ def report(folder: Path, *options: object) -> tuple[int, list[dict[str, object]]
     out = folder.with_suffix(".json")
     code = main(["fleet", str(folder), "--json", str(out), *map(str, options)])
     return code, json.loads(out.read_text())["gpus"] if out.exists() else []
-
-
-def test_exit_codes_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    gpus = healthy(8)
-    good = write_fleet(tmp_path / "good", gpus)
-    assert report(good, "--gpus", 8)[0] == 0
-    assert main(["fleet", str(good), "--picture", str(tmp_path / "map.png")]) == 0
-    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
-    assert report(write_fleet(tmp_path / "one", gpus[:1]))[0] == 2
-    capsys.readouterr()
-    gpus[3] = slower(gpus[3], PRODUCTS, 0.1)
-    bad = write_fleet(tmp_path / "bad", gpus)
-    code, found = report(bad, "--before", good, "--history", gpus[3].uuid)
-    said = capsys.readouterr().out
-    assert (code, found[0]["state"], found[0]["pci_bus_id"]) == (1, "slow", gpus[3].bus)
-    assert "rerun alone: srun -w n0001" in said
-    assert "scontrol update NodeName=n0001 State=DRAIN Reason=" in said
-    history = said.splitlines()[-2:]
-    assert [re.findall(r"2026-11-22 +(\w+)", line) for line in history] == [["good"], ["slow"]]
-    assert "against its earlier runs" in said
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
@@ -245,34 +253,32 @@ def test_bad_input_has_a_line_each_and_loses_nothing(
     assert len(lines) == 4
 
 
-def test_an_empty_folder_and_a_missing_one_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for folder in (tmp_path, tmp_path / "none"):
-        assert main(["fleet", str(folder)]) == 3
-        assert len(capsys.readouterr().err.splitlines()) == 1
-
-
 def test_a_thousand_gpus_take_ten_seconds(tmp_path: Path) -> None:
-    gpus = simulated(60)[0]
+    gpus = simulated(60, faults=[("more cycles", 0.02)])[0]
     folder = write_fleet(tmp_path / "run", gpus, samples=800)
     start = time.process_time()
     assert report(folder, "--picture", tmp_path / "map.png")[0] == 1
     assert time.process_time() - start < 10
 
 
-def test_the_table_tells_how_many_planted_faults_are_found() -> None:
-    lines = table([500]).splitlines()
-    cells = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in lines[2:]}
-    assert cells["more cycles, 5 %"] == "5 of 5"
-    assert cells["wrong"] == "5 of 5"
-    assert cells["false alarms"].startswith("0 of")
-
-
-def test_a_record_without_node_and_bus_is_named_by_its_file(tmp_path: Path) -> None:
-    document = document_of(healthy(1)[0])
-    document["context"]["gemm"]["node"] = None
-    del document["context"]["gemm"]["device"]["pci_bus_id"]
-    (tmp_path / "host7.json").write_text(json.dumps(document))
-    gpu = gpu_of(read_record(tmp_path / "host7.json"))
-    assert (gpu.node, gpu.bus) == ("host7", "?")
+def test_exit_codes_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gpus = healthy(8)
+    good = write_fleet(tmp_path / "good", gpus)
+    assert report(good, "--gpus", 8)[0] == 0
+    assert main(["fleet", str(good), "--picture", str(tmp_path / "map.png")]) == 0
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    assert report(write_fleet(tmp_path / "one", gpus[:1]))[0] == 2
+    halves = [slower(gpu, PRODUCTS, 0.1 * (i % 2)) for i, gpu in enumerate(gpus)]
+    assert report(write_fleet(tmp_path / "halves", halves))[0] == 2
+    assert "unclear    Best/f32" in capsys.readouterr().out
+    gpus[3] = slower(gpus[3], PRODUCTS, 0.1)
+    code, found = report(write_fleet(tmp_path / "bad", gpus), "--before", good)
+    said = capsys.readouterr().out
+    assert (code, found[0]["state"], found[0]["pci_bus_id"]) == (1, "slow", gpus[3].bus)
+    assert "rerun alone: srun -w n0001" in said
+    assert "scontrol update NodeName=n0001 State=DRAIN Reason=" in said
+    assert "against its earlier runs" in said
+    for folder in (tmp_path / "empty", tmp_path / "none"):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        assert main(["fleet", str(folder)]) == 3
+        assert len(capsys.readouterr().err.splitlines()) == 1

@@ -3,11 +3,13 @@
 A GPU is slow in a case if the upper end of its 95 % interval is below the median of the others by
 more than a threshold and by more than the fleet's own spread explains. Spread: the median absolute
 deviation, which a few slow GPUs do not move, moderated by a prior where few GPUs tell little. The
-quantile allows for all GPUs, cases and scales together (Bonferroni, 1 %).
+quantile allows for all GPUs, cases and scales together (Bonferroni, 1 %). Where the GPUs of a case
+cannot be judged so, the case is unclear.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from statistics import NormalDist
 
 import numpy as np
@@ -16,39 +18,42 @@ from gemm_report.fleet.reading import COPIES, LINKS, STATES, Finding, Gpu, Group
 from gemm_report.grouping import grouped
 from gemm_report.writing.quantity import megahertz, percent
 
-THRESHOLD = 0.02
+THRESHOLD = 0.015
 CONFIDENCE = 0.99
 # Of healthy GPUs, worth as much as what this number of degrees of freedom tells. At the power cap
 # the clock differs with the silicon: by 8 % over a cluster (Sinha et al., SC22), which is five
 # sigmas. Four H200s differed by 0.1 to 1.9 % from the slowest to the fastest.
-PRIOR_SPREAD, CAPPED_SPREAD, PRIOR_FREEDOM = 0.005, 0.015, 8
+PRIOR_SPREAD, LINK_SPREAD, CAPPED_SPREAD, PRIOR_FREEDOM = 0.003, 0.006, 0.015, 8
 _OF_SIGMA = 1.4826  # sigma over the median absolute deviation
 _EFFICIENCY = 0.37  # of that, against the standard deviation
-_CORRELATED = {"clock": "sm_hz", "power": "power_w", "temperature": "temperature_c"}
+# A healthy fleet has no such spread, in priors, and no such gap between two parts, in spreads.
+_FAR_BEYOND, _GAP = 3.0, 3.0
+_PART = 0.1  # of the GPUs: fewer are no group of their own
 
 Values = np.ndarray
+Found = list[tuple[str, Finding]]  # with the key of the GPU
 
 
 @dataclass(frozen=True)
 class Case:
-    """The GPUs of a group in one case: medians over them, and how far each is from the others."""
+    """The GPUs of a group in one case: their median, and how far each is from the others."""
 
     group: Group
     name: str
     gpus: tuple[Gpu, ...]
     median: float
     spread: float  # of the logarithms, robust
+    limit: float  # a loss of more is seen
     changes: Values  # by GPU: rate over the median of the others - 1
-    correlations: dict[str, float | None]  # of the rate with clock, power and temperature
-    joules: tuple[float, float, float] | None  # smallest, median, largest of a product
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """What was found."""
+    """What was found; `unclear` says what could not be judged."""
 
     gpus: tuple[Gpu, ...]  # with their findings
     cases: tuple[Case, ...]
+    unclear: tuple[str, ...] = ()
 
     def changes(self) -> dict[tuple[str, str], float]:
         """By GPU and case, against the GPUs of the same run."""
@@ -59,13 +64,11 @@ class Fleet:
         }
 
 
-Found = list[tuple[str, Finding]]  # with the key of the GPU
-
-
 def judge(gpus: Sequence[Gpu], threshold: float = THRESHOLD, before: Sequence[Fleet] = ()) -> Fleet:
     """Finds what is slow, throttled, lacking or alone; `before` are earlier runs, oldest first."""
     cases: list[Case] = []
     found: Found = []
+    unclear: list[tuple[str, Sequence[Gpu], str]] = []  # cases, whose, and why
     for group, members in grouped(gpus, lambda gpu: gpu.group).items():
         if group and len(members) == 1:
             found.append((members[0].key, Finding("alone", None, f"no other GPU with {group}")))
@@ -75,16 +78,24 @@ def judge(gpus: Sequence[Gpu], threshold: float = THRESHOLD, before: Sequence[Fl
             names = [n for n in known if not n.startswith(LINKS) or n == COPIES]
             sigmas = _sigmas(3 * len(names) * len(members))
             for name in names:
-                found += _lacking(name, members)
                 having = [gpu for gpu in members if name in gpu.rates]
+                lacking = _lacking(name, members)
+                if 2 * len(lacking) >= len(members):
+                    why = f"{len(lacking)} of {len(members)} GPUs lack it"
+                    unclear.append((name, members, why))
+                else:
+                    found += lacking
                 if len(having) > 1:
-                    case, slow = _judge_case(group, name, having, threshold, sigmas)
+                    case, slow, reasons = _judge_case(group, name, having, threshold, sigmas)
                     cases.append(case)
                     found += slow
+                    unclear += [(name, having, why) for why in reasons]
             slow_copies = {key for key, finding in found if finding.case == COPIES}
             links = _slow_links(members, threshold)
             found += [(key, finding) for key, finding in links if key not in slow_copies]
-    fleet = Fleet(tuple(gpus), tuple(cases))
+    unclear += _slow_groups(cases, threshold)
+    found += [(gpu.key, Finding("unclear", n, why)) for n, whose, why in unclear for gpu in whose]
+    fleet = Fleet(tuple(gpus), tuple(cases), tuple(f"{name}: {why}" for name, _, why in unclear))
     found += _slower_than_before(fleet, threshold, before)
     of_gpu = grouped(found, lambda each: each[0])
     every = {gpu.key: [*gpu.findings, *(f for _, f in of_gpu.get(gpu.key, ()))] for gpu in gpus}
@@ -103,28 +114,14 @@ def others_median(values: Values) -> Values:
     return (ascending[low + (low >= ranks)] + ascending[high + (high >= ranks)]) / 2
 
 
-def spread_of(values: Values, prior: float = PRIOR_SPREAD) -> float:
-    """Robust standard deviation of logarithms of n >= 2 rates, moderated by the prior."""
-    freedom = _EFFICIENCY * (len(values) - 2)
-    both = PRIOR_FREEDOM * prior**2 + freedom * _deviation(values) ** 2
-    return (both / (PRIOR_FREEDOM + freedom)) ** 0.5
+def _moderated(variance: float, freedom: float, prior: float) -> float:
+    both = PRIOR_FREEDOM * prior**2 + freedom * variance
+    return float((both / (PRIOR_FREEDOM + freedom)) ** 0.5)
 
 
 def _deviation(values: Values) -> float:
     """The sigma that the median absolute deviation tells."""
     return _OF_SIGMA * float(np.median(np.abs(values - np.median(values))))
-
-
-def _lacking(name: str, gpus: Sequence[Gpu]) -> Found:
-    """GPUs without a case that most others have, unless it is known why."""
-    lacking = [gpu for gpu in gpus if name not in gpu.rates]
-    if 2 * len(lacking) >= len(gpus):
-        return []
-    return [
-        (gpu.key, Finding("missing", name, gpu.skipped.get(name) or "the record lacks it"))
-        for gpu in lacking
-        if not any(finding.case in (name, None) for finding in gpu.findings)
-    ]
 
 
 def _sigmas(tests: int) -> float:
@@ -133,13 +130,26 @@ def _sigmas(tests: int) -> float:
 
 def _limit(values: Values, threshold: float, sigmas: float, prior: float = PRIOR_SPREAD) -> float:
     """By how much a logarithm is low beyond threshold and spread."""
-    spread = sigmas * spread_of(values, prior) if len(values) > 1 else 0
-    return max(-np.log(1 - threshold), spread)
+    count = len(values)
+    spread = (
+        _moderated(_deviation(values) ** 2, _EFFICIENCY * (count - 2), prior) if count > 1 else 0
+    )
+    # What a value is compared with scatters as well.
+    return max(-np.log(1 - threshold), sigmas * spread * np.sqrt(1 + 1 / max(count - 1, 1)))
+
+
+def _lacking(name: str, gpus: Sequence[Gpu]) -> Found:
+    """GPUs without a case that most others have, unless it is known why."""
+    return [
+        (gpu.key, Finding("missing", name, gpu.skipped.get(name) or "the record lacks it"))
+        for gpu in gpus
+        if name not in gpu.rates and not any(each.case in (name, None) for each in gpu.findings)
+    ]
 
 
 def _judge_case(
     group: Group, name: str, gpus: list[Gpu], threshold: float, sigmas: float
-) -> tuple[Case, Found]:
+) -> tuple[Case, Found, list[str]]:
     rates = [gpu.rates[name] for gpu in gpus]
     clocked = all(rate.sm_hz for rate in rates)
     logs = np.log([rate.value for rate in rates])
@@ -148,7 +158,8 @@ def _judge_case(
     means = np.log([rate.mean or rate.value for rate in rates])
     margins = 1.96 * np.array([rate.error for rate in rates])
     capped = 2 * sum("power cap" in rate.reasons for rate in rates) > len(rates)
-    prior = CAPPED_SPREAD if capped else PRIOR_SPREAD
+    usual = LINK_SPREAD if name.startswith(("PCIe_", LINKS)) else PRIOR_SPREAD
+    prior = CAPPED_SPREAD if capped else usual
 
     def low(values: Values, prior: float) -> Values:
         limit = _limit(values, threshold, sigmas, prior)
@@ -159,8 +170,9 @@ def _judge_case(
     changes, in_cycles, of_clock, on_average = (
         np.expm1(values - others_median(values)) for values in (logs, cycles, clocks, means)
     )
+    slow = slow_in_median | low(means, prior)
     found = []
-    for i in np.flatnonzero(slow_in_median | low(means, prior)):
+    for i in np.flatnonzero(slow):
         state, why, change, rate = "slow", "", changes[i], rates[i]
         if not slow_in_median[i]:
             change, why = on_average[i], " on average: some samples are slow, the median is not"
@@ -176,38 +188,55 @@ def _judge_case(
         elif clocked:
             why = f": clock {_signed(of_clock[i])}, work per cycle {_signed(in_cycles[i])}"
         found.append((gpus[i].key, Finding(state, name, _signed(change) + why, float(change))))
-    joules = [rate.joules for rate in rates if rate.joules]
-    case = Case(
-        group=group,
-        name=name,
-        gpus=tuple(gpus),
-        median=float(np.exp(np.median(logs))),
-        spread=_deviation(logs),
-        changes=changes,
-        correlations={
-            what: _correlation(logs, [getattr(rate, key) for rate in rates])
-            for what, key in _CORRELATED.items()
-        },
-        joules=(min(joules), float(np.median(joules)), max(joules)) if joules else None,
-    )
-    return case, found
+    limit = 1 - np.exp(-_limit(logs, threshold, sigmas, prior))
+    of_all = float(np.exp(np.median(logs))), _deviation(logs), float(limit), changes
+    unclear = list(_unclear(logs, slow, threshold, prior))
+    if clocked and not unclear:
+        # No GPU does the same in fewer cycles: a single one shows that the others are slow.
+        unclear = [f"{each} (in cycles)" for each in _unclear(cycles, slow, threshold, fast=1)]
+    return Case(group, name, tuple(gpus), *of_all), found, unclear
+
+
+def _unclear(
+    values: Values, slow: Values, threshold: float, prior: float = PRIOR_SPREAD, fast: int = 0
+) -> Iterator[str]:
+    """Two groups, neither of them small or of `fast` GPUs, or a spread that hides every loss."""
+    order, count = np.argsort(values), len(values)
+    least = max(2, int(np.ceil(_PART * count)))
+    if count >= least + (fast or least):
+        gaps = np.diff(values[order])[least - 1 : count - (fast or least)]
+        at = least + int(np.argmax(gaps))
+        parts = values[order[:at]], values[order[at:]]
+        within = sum(len(part) * part.var() for part in parts) / (count - 2)
+        wide = _GAP * _moderated(within, count - 2, prior)
+        if gaps.max() > max(wide, -np.log(1 - threshold)) and not slow[order[:at]].all():
+            loss = 1 - np.exp(np.median(parts[0]) - np.median(parts[1]))
+            yield f"two groups: {at} of {count} GPUs are {percent(loss)} slower than the others"
+            return
+    if count > 3 and (spread := _deviation(values[~slow])) > _FAR_BEYOND * prior:
+        yield f"the GPUs scatter by {percent(spread)}, usual are {percent(prior)} or less"
+
+
+def _slow_groups(
+    cases: Sequence[Case], threshold: float
+) -> Iterator[tuple[str, Sequence[Gpu], str]]:
+    """Groups of one device name that are slower than others: by fault, or by what differs."""
+    pairs = [
+        sorted(pair, key=lambda case: case.median)
+        for pair in combinations(cases, 2)
+        if pair[0].name == pair[1].name and pair[0].group.device == pair[1].group.device
+    ]
+    for its in grouped(pairs, lambda pair: frozenset(case.group for case in pair)).values():
+        slow, fast = min(its, key=lambda pair: pair[0].median / pair[1].median)
+        loss = 1 - slow.median / fast.median
+        if loss > threshold:
+            differing = slow.group.differing(fast.group)
+            why = f"{len(slow.gpus)} GPUs are {percent(loss)} slower than {len(fast.gpus)} others"
+            yield slow.name, slow.gpus, f"{why}, which differ: {differing}"
 
 
 def _signed(change: float) -> str:
     return f"{100 * change:+.1f} %"
-
-
-def _correlation(logs: Values, values: Sequence[float | None]) -> float | None:
-    """Of ranks (Spearman), so that one GPU does not make it; None where few or equal GPUs tell."""
-    if len(values) < 8 or None in values or len(set(values)) < 3 or len(set(logs)) < 3:
-        return None
-    return float(np.corrcoef(_ranks(logs), _ranks(np.array(values, float)))[0, 1])
-
-
-def _ranks(values: Values) -> Values:
-    """Of equal values their mean."""
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[places]
 
 
 def _slow_links(gpus: Sequence[Gpu], threshold: float) -> Found:
@@ -221,7 +250,7 @@ def _slow_links(gpus: Sequence[Gpu], threshold: float) -> Found:
     if len(links) < 6:  # with two GPUs the median of each tells as much
         return []
     logs = np.log([value for *_, value in links])
-    limit = _limit(logs, threshold, _sigmas(len(logs)))
+    limit = _limit(logs, threshold, _sigmas(len(logs)), LINK_SPREAD)
     changes = logs - np.median(logs)
     return [
         (key, Finding("slow", name, f"{_signed(np.expm1(change))}: this link alone", float(change)))

@@ -8,16 +8,15 @@ from typing import Any
 
 from gemm_report.fleet.judging import Case, Fleet
 from gemm_report.fleet.reading import BAD, LINKS, STATES, Gpu, state_of
-from gemm_report.terminal import Tone, toned
-from gemm_report.writing.quantity import percent, quantity, significant
+from gemm_report.terminal import Tone, printable, toned
+from gemm_report.writing.quantity import percent, quantity
 from gemm_report.writing.tables import columns
 
 _MOST_REASONS = 3
-_OF_RATE = ("per_cycle", "sm_hz", "power_w", "temperature_c", "joules")
+_OF_RATE = ("per_cycle", "sm_hz", "power_w", "temperature_c")
 _LEGEND = """\
-Slowest, fastest: against the median of the other GPUs. Spread: 1.48 times the median absolute
-deviation. Clock, power, temperature: rank correlation of the rate with them over the GPUs, from 8
-on. Joules: of one product, smallest to largest."""
+Spread: 1.48 times the median absolute deviation. Seen from: a larger loss of time is called slow.
+Slowest, fastest: against the median of the other GPUs."""
 
 
 def worst_first(fleet: Fleet) -> list[Gpu]:
@@ -33,7 +32,9 @@ def worst_first(fleet: Fleet) -> list[Gpu]:
 def as_text(fleet: Fleet) -> str:
     """The groups, what is bad and why, what to do next, and the variation of each case."""
     parts = [_head(fleet)]
-    bad = [gpu for gpu in worst_first(fleet) if state_of(gpu) != "good"]
+    mark = toned(f"{'unclear':9}", Tone.WARN)
+    parts.append("\n".join(f"{mark}  {printable(each)}" for each in fleet.unclear))
+    bad = [gpu for gpu in worst_first(fleet) if state_of(gpu) not in ("unclear", "good")]
     if bad:
         parts.append("\n".join(map(_line, bad)))
         parts.append(_next(fleet, [gpu for gpu in bad if state_of(gpu) in BAD]))
@@ -79,16 +80,12 @@ def _next(fleet: Fleet, bad: Sequence[Gpu]) -> str:
 
 
 def _variation(cases: Sequence[Case]) -> str:
-    head = ["case", "median", "spread", "slowest", "fastest"]
-    lines = [[*head, "clock", "power", "temperature", "joules"]]
+    lines = [["case", "median", "spread", "seen from", "slowest", "fastest"]]
     for case in cases:
         unit = "B/s" if case.name.startswith(("DRAM", "L2", "PCIe", LINKS, "Shared")) else "FLOP/s"
-        small, _, large = case.joules or (0, 0, 0)
         cells = [case.name, quantity(case.median, unit), f"{100 * case.spread:.2f} %"]
-        cells += [percent(float(end)) for end in (case.changes.min(), case.changes.max())]
-        cells += ["-" if r is None else f"{r:+.2f}" for r in case.correlations.values()]
-        cells.append(f"{significant(small)} to {significant(large)}" if case.joules else "-")
-        lines.append(cells)
+        ends = case.limit, case.changes.min(), case.changes.max()
+        lines.append([*cells, *(percent(float(end)) for end in ends)])
     return columns(lines, left=1)
 
 
@@ -96,6 +93,7 @@ def as_json(fleet: Fleet) -> str:
     """Everything, for programs."""
     changes = fleet.changes()
     found = {
+        "unclear": fleet.unclear,
         "gpus": [_gpu(gpu, changes) for gpu in worst_first(fleet)],
         "cases": [
             {
@@ -104,9 +102,7 @@ def as_json(fleet: Fleet) -> str:
                 "gpus": len(case.gpus),
                 "median_per_second": case.median,
                 "spread": case.spread,
-                "rank_correlation": case.correlations,
-                "joules": case.joules
-                and dict(zip(("min", "median", "max"), case.joules, strict=True)),
+                "seen_from": case.limit,
             }
             for case in fleet.cases
         ],
@@ -133,17 +129,3 @@ def _gpu(gpu: Gpu, changes: dict[tuple[str, str], float]) -> dict[str, Any]:
             for place in [(gpu.key, name)]
         },
     }
-
-
-def history_of(uuid: str, runs: Sequence[tuple[str, Fleet]]) -> str:
-    """Each run of one GPU: its state, and its rates against the other GPUs of that run."""
-    names = dict.fromkeys(case.name for _, fleet in runs for case in fleet.cases)
-    lines = [("run", "date", "state", *names)]
-    for name, fleet in runs:
-        changes = fleet.changes()
-        for gpu in fleet.gpus:
-            if gpu.uuid == uuid:
-                date = f"{gpu.utc:%Y-%m-%d}" if gpu.utc else "-"
-                cells = [percent(changes.get((uuid, each))) for each in names]
-                lines.append((name, date, state_of(gpu), *cells))
-    return columns(lines, left=3) if len(lines) > 1 else f"{uuid}: no run has this GPU"

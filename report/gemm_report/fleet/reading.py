@@ -16,30 +16,46 @@ from gemm_report.grouping import grouped
 from gemm_report.record import MeasuredCeiling, Record, Row, rate, read_record
 from gemm_report.terminal import complain, printable
 
-# Worst first. alone: nothing to compare it with.
-STATES = ("wrong", "faulty", "missing", "slow", "throttled", "alone", "good")
+# Worst first. unclear: its group cannot be judged; alone: nothing to compare it with.
+STATES = ("wrong", "faulty", "missing", "slow", "throttled", "unclear", "alone", "good")
 BAD = STATES[:5]
 
 LINKS = "Peer_"
 COPIES = "Peer_copies"  # the median over the links of a GPU
+_METHOD = ("fill", "state", "cache", "test")
+_OF_ONE_GPU = ("--benchmark_out=", "--gemm_node=", "--gemm_device=")  # options
 _OFTEN = 0.05  # share of the readings from which on a reason for a lower clock counts
 # Standard error of a sample's median over that of its mean, and the interquartile range in sigmas.
 _OF_MEDIAN, _QUARTILES = 1.2533, 1.349
 
 
 class Group(NamedTuple):
-    """GPUs that should be equally fast."""
+    """GPUs that should be equally fast, measured alike."""
 
     device: str
     driver: str | None
     power_limit_w: float | None
-    libraries: str | None = None
+    libraries: str = ""
+    commit: str = ""
+    method: str = ""
+    options: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """For a heading."""
         power = "power limit unknown" if not self.power_limit_w else f"{self.power_limit_w:.0f} W"
-        libraries = f", {self.libraries}" if self.libraries else ""
-        return f"{self.device}, driver {self.driver or 'unknown'}, {power}{libraries}"
+        said = self.device, f"driver {self.driver or 'unknown'}", power, self.libraries
+        return ", ".join(filter(None, (*said, self.commit and f"commit {self.commit}")))
+
+    def differing(self, other: "Group") -> str:
+        """In what it is not the other group."""
+        parts = []
+        for name, one, two in zip(self._fields, self, other, strict=True):
+            if isinstance(one, tuple):
+                apart = [each for each in (*one, *two) if (each in one) != (each in two)]
+                parts += [f"options {' '.join(apart)}"] if apart else []
+            elif one != two:
+                parts.append(f"{name.removesuffix('_w').replace('_', ' ')} {one}, not {two}")
+        return "; ".join(parts) or "the order of options"
 
 
 class Finding(NamedTuple):
@@ -62,7 +78,6 @@ class Rate:
     power_w: float | None = None
     temperature_c: float | None = None
     reasons: tuple[str, ...] = ()  # that lowered the clocks
-    joules: float | None = None  # of a product
 
     @property
     def per_cycle(self) -> float | None:
@@ -140,7 +155,15 @@ def gpu_of(record: Record) -> Gpu:
         uuid=device.uuid_hash,
         path=record.path,
         utc=record.utc,
-        group=Group(device.name, device.driver, device.power_limit_w, ", ".join(its) or None),
+        group=Group(
+            device.name,
+            device.driver,
+            device.power_limit_w,
+            ", ".join(its),
+            record.commit_name,
+            ", ".join(str(getattr(record.method, name)) for name in _METHOD),
+            tuple(each for each in record.command[1:] if not each.startswith(_OF_ONE_GPU)),
+        ),
         rates=rates,
         skipped={str(row.identity): row.skipped or "" for row in record.rows_with("skipped")},
         findings=tuple(_faults(record)),
@@ -164,7 +187,6 @@ def _of_row(row: Row) -> Rate:
         power_w=row.power_w,
         temperature_c=temperature.median if temperature else None,
         reasons=tuple(reason for reason, share in shares.items() if share >= _OFTEN),
-        joules=row.joules,
     )
 
 

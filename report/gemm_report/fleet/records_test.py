@@ -5,10 +5,73 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gemm_report.conftest import TESTDATA
-from gemm_report.fleet.power import PRODUCTS
-from gemm_report.fleet.reading import COPIES, LINKS, Gpu, Rate, gpu_of
+from gemm_report.fleet.reading import COPIES, LINKS, Finding, Gpu, Group, Rate, gpu_of
 from gemm_report.record import read_record
+
+PER_NODE = 8
+# Per second; sigma of the clock and of everything else among GPUs; SM clock, power in W.
+CASES = {
+    "Best/f32/8192x8192x8192": (52e12, 0.0005, 0.0003, 1.98e9, 650),
+    "Best/bf16/8192x8192x8192": (680e12, 0.0045, 0.001, 1.35e9, 700),
+    "Best/layout:nt/e4m3/8192x8192x8192": (1100e12, 0.005, 0.001, 1.4e9, 700),
+    "DRAM_read": (4.7e12, 0, 0.001, None, 400),
+    "DRAM_copy": (4.2e12, 0, 0.001, None, 400),
+    "L2_read": (9.9e12, 0.0002, 0.001, 1.98e9, 400),
+    "PCIe_to_device": (55e9, 0, 0.003, None, 100),
+    "PCIe_to_host": (55e9, 0, 0.003, None, 100),
+    COPIES: (390e9, 0, 0.002, None, 100),
+}
+FP32, BF16, FP8 = PRODUCTS = list(CASES)[:3]
+Fault = tuple[str, float]  # what is slower, and by how much
+GOOD: Fault = ("", 0.0)
+WRONG: Fault = ("wrong", 0.0)
+
+
+def simulated(
+    seed: int, count: int = 1000, wider: float = 1, faults: Sequence[Fault] = ()
+) -> tuple[list[Gpu], list[Fault]]:
+    """GPUs of a fleet, and what was planted in each. BF16 and FP8 run at the power cap."""
+    random = np.random.default_rng(seed)
+    truth = [*faults, *[GOOD] * (count - len(faults))]
+    truth = [truth[i] for i in random.permutation(count)]
+    return [_gpu(i, fault, random, wider) for i, fault in enumerate(truth)], truth
+
+
+def _gpu(i: int, fault: Fault, random: np.random.Generator, wider: float) -> Gpu:
+    kind, loss = fault
+    silicon = random.normal()
+    temperature = 55 + 5 * random.normal() - 2 * silicon
+    rates = {}
+    for name, (rate, clock_sigma, sigma, sm_hz, power) in CASES.items():
+        clock = np.exp(wider * clock_sigma * silicon)
+        work = np.exp(wider * sigma * random.normal())
+        capped = name in PRODUCTS[1:]
+        held = kind == "lower clock" and name in PRODUCTS
+        if held:
+            clock /= 1 + loss
+        elif name in PRODUCTS if kind == "more cycles" else name.split("_")[0] == kind:
+            work /= 1 + loss
+        rates[name] = Rate(
+            value=float(rate * clock * work),
+            error=0.001 if capped else 0.0002,
+            sm_hz=sm_hz and float(sm_hz * clock),
+            power_w=power,
+            temperature_c=float(temperature),
+            reasons=("power cap",) if capped or held else (),
+        )
+    wrong = (Finding("wrong", FP32, "the result is wrong"),) if fault == WRONG else ()
+    return Gpu(
+        node=f"n{i // PER_NODE + 1:04}",
+        bus=f"0000:{16 * (i % PER_NODE + 1):02X}:00.0",
+        uuid=f"{i:016x}",
+        group=Group("NVIDIA H200", "580.159.04", 700.0),
+        rates={n: r for n, r in rates.items() if not (wrong and n == FP32)},
+        findings=wrong,
+    )
+
 
 _TEMPLATE = json.loads((TESTDATA / "gpu.json").read_text(encoding="utf-8"))
 _ROW = next(b for b in _TEMPLATE["benchmarks"] if b.get("gemm", {}).get("flop_per_second"))
@@ -100,18 +163,22 @@ def write_fleet(folder: Path, gpus: Sequence[Gpu], samples: int = 20, **of: Any)
 
 
 def test_a_record_says_what_was_written_of_its_gpu(tmp_path: Path) -> None:
-    from gemm_report.fleet.power import simulated
-
-    gpu = simulated(0, 8, each=0)[0][3]
+    gpu = simulated(0, 8)[0][3]
     write_fleet(tmp_path, [gpu])
     read = gpu_of(read_record(tmp_path / f"{gpu.node}-{gpu.bus}.json"))
-    assert (read.node, read.bus, read.uuid, read.group) == (gpu.node, gpu.bus, gpu.uuid, gpu.group)
-    document = document_of(gpu)
-    document["context"]["gemm"]["libraries"] = [{"name": "cuBLAS", "version": "13.1.0"}]
-    (tmp_path / "other.json").write_text(json.dumps(document), encoding="utf-8")
-    other = gpu_of(read_record(tmp_path / "other.json")).group
-    assert other != gpu.group, "GPUs with another release are not judged by each other"
-    assert "cuBLAS 13.1.0" in str(other)
+    assert (read.node, read.bus, read.uuid) == (gpu.node, gpu.bus, gpu.uuid)
     for name, rate in gpu.rates.items():
         assert abs(read.rates[name].value / rate.value - 1) < 1e-9, name
         assert read.rates[name].reasons == rate.reasons or name not in PRODUCTS
+    for key, value in (
+        ("libraries", [{"name": "cuBLAS", "version": "13.1.0"}]),
+        ("commit", "fedcba987654"),
+        ("command", ["gemm_bench", "--gemm_sampling=1", "--benchmark_out=this.json"]),
+        ("method", _TEMPLATE["context"]["gemm"]["method"] | {"fill": "zeros"}),
+    ):
+        document = document_of(gpu)
+        document["context"]["gemm"][key] = value
+        (tmp_path / "other.json").write_text(json.dumps(document), encoding="utf-8")
+        other = gpu_of(read_record(tmp_path / "other.json")).group
+        assert read.group and other and other != read.group, key
+        assert "this.json" not in other.differing(read.group) != ""

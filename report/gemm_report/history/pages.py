@@ -1,293 +1,190 @@
-"""History in the browser: an overview with a line for each series, and a page for each."""
+"""History in the browser: what changed, and a page for each kernel."""
 
-import hashlib
-import json
 import os
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 
 from gemm_report.grouping import grouped
-from gemm_report.history.changes import NOTHING, Suspect
-from gemm_report.history.chart import chart, sparkline
-from gemm_report.history.gone import Gone
-from gemm_report.history.output import change_text, interval_text
-from gemm_report.history.series import Entry, History, means
-from gemm_report.history.trends import Trend, find_trends
+from gemm_report.history.changes import ENOUGH, Floats
+from gemm_report.history.output import change_text, device_lines, interval_text
+from gemm_report.history.series import Entry, History
+from gemm_report.history.trends import NOTHING, Trend
 from gemm_report.site.markup import Html, html, joined, tag
-from gemm_report.site.shell import definitions, document
+from gemm_report.site.shell import document
 from gemm_report.site.table import Cell, Column, Line, table
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import quantity
 
-# In the overview; the pages of the series have all.
-_NEWEST = 20
-# Of a shorter series nothing can be said.
-_FEWEST = 3
+_WIDTH, _HEIGHT, _LEFT, _TOP, _FLOOR = 1200.0, 260.0, 90.0, 24.0, 220.0
+_DATES = 7
+_TITLE = "GEMM benchmark: history"
 
 
-def write_pages(
-    folder: Path,
-    history: History,
-    trends: Sequence[Trend],
-    gone: Sequence[Gone],
-    repository: str | None = None,
-) -> Path:
-    """Writes a page for each series, and the overview, whose path it gives."""
-    pages = _Pages(folder, history, repository)
-    (folder / "series").mkdir(parents=True, exist_ok=True)
-    for trend in trends:
-        path = folder / "series" / file_name(trend)
-        path.write_text(pages.of_series(trend, path.parent), encoding="utf-8")
+def write_pages(folder: Path, history: History, trends: Sequence[Trend]) -> Path:
+    """Writes a page for each kernel and the overview, whose path it gives."""
+    (folder / "kernels").mkdir(parents=True, exist_ok=True)
+    kernels, names, lines = grouped(trends, lambda trend: trend.series.case.kernel), set(), []
+    for kernel, its in sorted(kernels.items()):
+        name = re.sub(r"[^A-Za-z0-9]+", "-", kernel).strip("-")[:60].lower() or "kernel"
+        while name in names:
+            name += "-"
+        names.add(name)
+        rows = [_line(i, trend, history.entries) for i, trend in enumerate(its)]
+        body = tag("p", tag("a", "All kernels", href="../index.html")), tag("h1", kernel)
+        grid = table(_SERIES, rows, "series")
+        path = folder / "kernels" / f"{name}.html"
+        path.write_text(document(f"{kernel}: history", tag("div", *body, grid)), encoding="utf-8")
+        changed = [trend for trend in its if trend.changes]
+        slower = sum(trend.since_first > 1 for trend in changed)
+        counts = len(its), len(changed) - slower, slower, sum(trend.strays for trend in its)
+        link = Cell(tag("a", kernel, href=f"kernels/{name}.html"))
+        lines.append([link, *(Cell(str(count), count) for count in counts)])
+    entries = history.entries
+    said = f"{len(entries)} records, in the order of {'commits' if history.by_commit else 'dates'}"
+    of_kernels = ["kernel", *(Column(name, True) for name in _COUNTS)]
+    body = (
+        tag("header", tag("p", said, class_="quiet"), tag("h1", _TITLE)),
+        tag("ul", *(tag("li", line) for line in device_lines(history, trends)), class_="answer"),
+        _changes(history, trends, folder),
+        tag("h2", "Kernels"),
+        tag("p", f"Series of {ENOUGH} records or more.", class_="quiet"),
+        table(of_kernels, lines, "kernels", tools=False),
+    )
     path = folder / "index.html"
-    path.write_text(pages.overview(history, trends, gone), encoding="utf-8")
+    path.write_text(document(_TITLE, tag("div", *body)), encoding="utf-8")
     return path
 
 
-class _Pages:
-    def __init__(self, folder: Path, history: History, repository: str | None) -> None:
-        self.folder = folder
-        self.address = repository and web_address(repository)
-        self.entries = history.entries
-        commits = [entry.setting[-1] for entry in self.entries]
-        numbers = {commit: i for i, commit in enumerate(dict.fromkeys(commits))}
-        self.commit = np.array([numbers[commit] for commit in commits])
-
-    def overview(self, history: History, trends: Sequence[Trend], gone: Sequence[Gone]) -> str:
-        entries = self.entries
-        incomplete = sum(not entry.complete for entry in entries)
-        said = f"{len(entries)} records from {entries[0].date[:10]} to {entries[-1].date[:10]}"
-        if incomplete:
-            said += f", {incomplete} of them incomplete"
-        long = [trend for trend in trends if len(trend.series.record) >= _FEWEST]
-        short = [trend for trend in trends if len(trend.series.record) < _FEWEST]
-        body = [
-            tag("header",
-                tag("p", said, class_="quiet"),
-                tag("h1", "GEMM benchmark: history"),
-                tag("p", _answer(long), class_="answer")),
-            self._newest_changes(trends),
-            self._gone(gone),
-            self._means(history),
-            tag("section", tag("h2", "Series"), _series_table([_line(t, entries) for t in long]))
-            if long else "",
-            tag("details", tag("summary", f"{len(short)} series of fewer than {_FEWEST} records"),
-                tag("ul", *(tag("li", tag("a", str(t.series.case), href=f"series/{file_name(t)}"),
-                                f", {t.series.device}") for t in short)))
-            if short else "",
-        ]  # fmt: skip
-        return document("GEMM benchmark: history", tag("div", *body))
-
-    def _means(self, history: History) -> Html:
-        """A line for each device and precision, which unfolds to its chart."""
-        columns = ["precision", "device", Column("trend", hint="higher is faster")]
-        columns += [Column(each, True) for each in ("records", "cases", "since first")]
-        lines = []
-        found = [(series, n) for series, n in means(history) if len(series.record) >= _FEWEST]
-        trends = find_trends(history, [series for series, _ in found])
-        for i, (trend, (series, cases)) in enumerate(zip(trends, found, strict=True)):
-            since = float(series.rates[-1] / series.rates[0])
-            name, of = precision_name(series.case.precision), (len(series.record), cases)
-            counts = [Cell(str(count), count) for count in of]
-            change = Cell(f"{100 * (since - 1):+.1f} %", since)
-            cells = [name, series.device, sparkline(trend), *counts, change]
-            lines.append(Line(cells, self._chart(trend), f"mean-{i}"))
-        if not lines:
-            return Html("")
-        about = "Of the rates, in % of the newest record; over the cases that a record shares with "
-        about += "the newest, where these are at least half of its cases."
-        grid = table(columns, lines, "geometric means", tools=False)
-        return tag("section", tag("h2", "Geometric mean"), tag("p", about, class_="quiet"), grid)
-
-    def _chart(self, trend: Trend) -> Html:
-        record = trend.series.record
-
-        def label(point: int) -> tuple[str, Html]:
-            entry = self.entries[record[point]]
-            return entry.date[:10], self._commit(entry)
-
-        return tag("div", chart(trend, self.commit[record], label), class_="wide")
-
-    def _commit(self, entry: Entry) -> Html:
-        """Short; a link where the repository is known."""
-        commit = entry.setting[-1] or ""
-        href = f"{self.address}/commit/{quote(commit.removesuffix('-dirty'), safe='')}"
-        return tag("a", commit[:8], href=href) if self.address else html(commit[:8])
-
-    def _newest_changes(self, trends: Sequence[Trend]) -> Html:
-        """By record, the newest first: what came together probably has one reason."""
-        changes = [(trend.series, change) for trend in trends for change in trend.changes]
-        groups = grouped(changes, lambda it: (it[0].device, int(it[0].record[it[1].at])))
-        columns = ["record", "commit", "date", "device"]
-        columns += [Column("slower", True), Column("faster", True)]
-        columns += [Column("suspects", hint="the likeliest of each series, and of how many")]
-        newest = sorted(groups, key=lambda where: -where[1])[:_NEWEST]
-        lines: list[list[Cell | str]] = []
-        for device, record in newest:
-            those = [change for _, change in groups[device, record]]
-            slower = sum(change.ratio > 1 for change in those)
-            told = _counted([change.suspects[0] if change.suspects else None for change in those])
-            entry = self.entries[record]
-            date = tag("time", entry.date[:16].replace("T", " "))
-            counts = [Cell(str(count), count) for count in (slower, len(those) - slower)]
-            which = _link(entry, self.folder), self._commit(entry), date, device
-            lines.append([*which, *counts, told])
-        if not lines:
-            return Html("")
-        title = "Newest changes" if len(groups) > len(lines) else "Changes"
-        return tag("section", tag("h2", title), table(columns, lines, "changes", tools=False))
-
-    def _gone(self, gone: Sequence[Gone]) -> Html:
-        if not gone:
-            return Html("")
-        lines: list[list[Cell | str]] = []
-        for each in gone:
-            ends = (_dated(self.entries[i], self.folder) for i in (each.last, each.since))
-            lines.append([str(each.series.case), each.series.device, *ends, each.why])
-        grid = table(["case", "device", "last timed", "gone since", "now"], lines, "gone")
-        title = f"{len(gone)} cases without a time any more"
-        return tag("details", tag("summary", title), grid)
-
-    def of_series(self, trend: Trend, folder: Path) -> str:
-        series = trend.series
-        body = [
-            tag("p", tag("a", "All series", href="../index.html")),
-            tag("h1", str(series.case)),
-            tag("p", series.device, class_="quiet"),
-            definitions(self._facts(trend, folder), "facts"),
-            self._chart(trend),
-            tag("h2", "Changes"),
-            self._changes(trend, folder),
-        ]
-        return document(f"{series.case}: history", tag("div", *body))
-
-    def _facts(self, trend: Trend, folder: Path) -> list[tuple[str, str]]:
-        series = trend.series
-        newest = self.entries[trend.newest]
-        state = "far from its level" if trend.strays else "unchanged"
-        throttled = float(series.throttled[-1])
-        return [
-            ("Newest", f"{quantity(float(series.rates[-1]), 'FLOP/s')}, {state}"),
-            ("Time of one launch", quantity(float(series.seconds[-1]), "s")),
-            ("Record", _link(newest, folder)),
-            ("Records", str(len(series.record))),
-            ("Failed in", f"{len(series.failed)} records" if len(series.failed) else ""),
-            ("Newest against oldest", change_text(trend.since_first) if trend.changes else ""),
-            ("Throttled", f"{100 * throttled:.0f} % of the time" if throttled > 0 else ""),
-        ]
-
-    def _changes(self, trend: Trend, folder: Path) -> Html:
-        if not trend.changes:
-            return tag("p", "No changes detected.")
-        columns = [
-            *(Column("#", True), "last record before", "first record after"),
-            *(Column("rate before", True), Column("rate after", True)),
-            *(Column("change", True, hint="of the rate"), "95 % interval"),
-            *("suspect", "differs there as well"),
-        ]
-        lines: list[list[Cell | str]] = []
-        for number, change in enumerate(trend.changes, 1):
-            ratio, before = change.ratio, trend.series.flop / change.before
-            ends = (trend.series.record[i] for i in (max(change.start - 1, 0), change.at))
-            line = [Cell(str(number), number), *(_dated(self.entries[i], folder) for i in ends)]
-            line += (Cell(quantity(rate, "FLOP/s"), rate) for rate in (before, before / ratio))
-            line += (Cell(change_text(ratio), 1 / ratio), interval_text(change), change.suspect)
-            lines.append([*line, "; ".join(map(str, change.suspects[1:]))])
-        return table(columns, lines, "changes", tools=False)
+_COUNTS = ("series", "faster than at first", "slower", "newest far from its level")
+_SERIES = [
+    Column("case"),
+    Column("precision", filtered=True),
+    "shape",
+    Column("device", filtered=True),
+    Column("records", True),
+    Column("trend", hint="rate over the records, higher is faster; the line is the level"),
+    Column("newest", True),
+    Column("since first", True, hint="rate of the newest level over that of the first"),
+    Column("could show", True, hint="the smallest of the tried steps that would be seen"),
+    Column("suspect", hint="of the newest change"),
+]
 
 
-def web_address(remote: str) -> str | None:
-    """Of a git remote: git@host:owner/name.git is https://host/owner/name. None if it is none."""
-    found = re.fullmatch(r"(?:https?://|ssh://)?(?:[^@/]*@)?([\w.-]+)[:/](.+?)(?:\.git)?/?", remote)
-    return f"https://{found[1]}/{quote(found[2])}" if found else None
-
-
-def _answer(trends: Sequence[Trend]) -> str:
-    """What changed, in a sentence."""
-    turning = [trend for trend in trends if trend.changes]
-    of = f"{len(trends)} series of {_FEWEST} records or more"
-    if not turning:
-        return f"No changes detected in {of}."
-    last = [trend.changes[-1].ratio for trend in turning]
-    slower = sum(ratio > 1 for ratio in last)
-    return (
-        f"{len(turning)} of {of} changed; by their newest changes {slower} became slower and "
-        f"{len(turning) - slower} faster."
-    )
-
-
-# Series change at the same records.
-@lru_cache(maxsize=4096)
-def _dated(entry: Entry, folder: Path) -> Html:
-    return joined([tag("time", entry.date[:10]), _link(entry, folder)], " ")
-
-
-@lru_cache(maxsize=4096)
-def _link(entry: Entry, folder: Path) -> Html:
-    href = quote(os.path.relpath(entry.path, folder))
-    name = entry.path.name.removesuffix(".gz").removesuffix(".json")
-    mark = Html("") if entry.complete else tag("span", "incomplete", class_="badge warn")
-    return joined([tag("a", name, href=href), mark], " " if mark else "")
-
-
-def file_name(trend: Trend) -> str:
-    """Stays the same when other series come or go; of the name only what is safe everywhere."""
-    series = trend.series
-    readable = re.sub(r"[^A-Za-z0-9]+", "-", str(series.case)).strip("-")[:60]
-    key = json.dumps(series.case, separators=(",", ":"))
-    digest = hashlib.sha256(f"{series.device}\0{key}".encode()).hexdigest()[:10]
-    return f"{readable}-{digest}.html"
-
-
-def _counted(suspects: Sequence[Suspect | None]) -> str:
-    """How many of each kind; in full where all of a kind are the same."""
-    kinds = grouped(suspects, lambda suspect: suspect.what if suspect else NOTHING)
-    said = []
-    for what, its in sorted(kinds.items(), key=lambda kind: -len(kind[1])):
-        texts = {str(each or NOTHING) for each in its}
-        said.append(f"{texts.pop() if len(texts) == 1 else what} ({len(its)})")
-    return "; ".join(said)
-
-
-def _series_table(lines: Sequence[Sequence[Cell | str]]) -> Html:
-    columns = [
-        Column("kernel", filtered=True),
-        Column("precision", filtered=True),
-        "shape",
-        Column("device", filtered=True),
-        Column("trend", hint="rate over time, higher is faster; the line is the level"),
-        Column("newest", True, hint="FLOP/s"),
-        Column("since first", True, hint="rate of the newest level over that of the first"),
-        Column("changes", True),
-        Column("newest change", True),
-        "since",
-        Column("suspect", filtered=True, hint="what differs at the newest change"),
-    ]
-    return table(columns, lines, "series")
-
-
-def _line(trend: Trend, entries: Sequence[Entry]) -> list[Cell | str]:
+def _line(number: int, trend: Trend, entries: Sequence[Entry]) -> Line:
     series, case = trend.series, trend.series.case
-    newest = trend.changes[-1] if trend.changes else None
-    strays = tag("span", "stray", class_="badge warn", title="the newest is far off its level")
-    rate = quantity(float(series.rates[-1]), "FLOP/s")
-    what = "no change"
-    if newest:
-        what = newest.suspects[0].what if newest.suspects else NOTHING
-    return [
-        Cell(tag("a", case.label, href=f"series/{file_name(trend)}"), choices=(case.kernel,)),
+    rate = float(series.flop / series.seconds[-1])
+    said = html(quantity(rate, "FLOP/s"))
+    for text, why in (("stray", trend.strays and "far from its level"), ("ended", series.ended)):
+        if why:
+            said = joined([tag("span", text, class_="badge warn", title=why), said], " ")
+    newest, step = trend.changes[-1:], min(trend.shows, default=None)
+    cells = [
+        Cell(case.label),
         Cell(precision_name(case.precision), choices=(case.precision,)),
         f"{case.m}x{case.n}x{case.k}",
         series.device,
-        sparkline(trend),
-        Cell(joined([strays, " ", rate]) if trend.strays else rate, float(series.rates[-1])),
-        Cell(change_text(trend.since_first) if trend.changes else "", 1 / trend.since_first),
-        Cell(str(len(trend.changes)), len(trend.changes)),
-        Cell(change_text(newest.ratio), 1 / newest.ratio) if newest else "",
-        tag("time", entries[series.record[newest.at]].date[:10]) if newest else "",
-        Cell(newest.suspect if newest else "", choices=(what,)),
+        Cell(str(len(series.record)), len(series.record)),
+        _picture(trend, 144.0, 24.0, 0.0, 2.0, 22.0),
+        Cell(said, rate),
+        Cell(change_text(trend.since_first), 1 / trend.since_first) if trend.changes else "",
+        Cell(f"{100 * step:.0f} %", step) if step else "",
+        newest[0].suspect if newest else "",
     ]
+    return Line(cells, _details(trend, entries), f"series-{number}")
+
+
+def _details(trend: Trend, entries: Sequence[Entry]) -> Html:
+    here = [entries[i] for i in trend.series.record]
+    lines = [
+        f"{i}: {here[each.change.at].date[:10]}, rate {change_text(each.change.ratio)} "
+        f"({interval_text(each.change)}): {'; '.join(map(str, each.suspects)) or NOTHING}"
+        for i, each in enumerate(trend.changes, 1)
+    ]
+    chart = _picture(trend, _WIDTH, _HEIGHT, _LEFT, _TOP, _FLOOR, here)
+    return tag("div", tag("div", chart, class_="wide"), *(tag("p", line) for line in lines))
+
+
+def _picture(
+    trend: Trend,
+    width: float,
+    height: float,
+    left: float,
+    top: float,
+    floor: float,
+    entries: Sequence[Entry] = (),
+) -> Html:
+    """The rate of every record at even distances, and the levels; with axes where entries are."""
+    rates = trend.series.flop / trend.seconds
+    ends = trend.series.flop / np.array([(s.first, s.last) for s in trend.segments])
+    low, high = np.quantile(np.concatenate([rates, ends.ravel()]), [0.005, 0.995]).tolist()
+    # Noise of a tenth of a percent should look like what it is.
+    margin = max(0.08 * (high - low), 0.01 * high)
+    low, high = low - margin, high + margin
+    apart = (width - left) / len(rates)
+
+    def heights(values: Floats) -> Floats:
+        return floor - np.clip((values - low) / (high - low), 0, 1) * (floor - top)
+
+    x = left + (np.arange(len(rates)) + 0.5) * apart
+    points = list(zip(x.tolist(), heights(rates).tolist(), strict=True))
+    levels = "".join(
+        f"M{left + s.start * apart:.1f} {a:.1f}L{left + s.end * apart:.1f} {b:.1f}"
+        for s, (a, b) in zip(trend.segments, heights(ends).tolist(), strict=True)
+    )
+    level, box = tag("path", d=levels, class_="level"), f"0 0 {width:g} {height:g}"
+    if not entries:
+        line = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
+        trace = tag("path", d=line, class_="trace")
+        return tag("svg", trace, level, class_="spark", viewBox=box, aria_hidden="true")
+    dots = tag("path", d="".join(f"M{a:.1f} {b:.1f}h0" for a, b in points), class_="points")
+    rungs = [
+        tag("text", quantity(rate, "FLOP/s"), x=left - 6, y=f"{heights(np.array(rate)) + 4:.1f}")
+        for rate in np.linspace(low + margin, high - margin, 3).tolist()
+    ]
+    ticks: list[Html] = []
+    for i in np.unique(np.linspace(0, len(x) - 1, min(len(x), _DATES)).round().astype(int)):
+        edge = "first" if i == 0 else "last" if i == len(x) - 1 else None
+        for y, said in ((floor + 20, entries[i].date[:10]), (floor + 34, _commit(entries[i]))):
+            ticks.append(tag("text", said, x=f"{x[i]:.1f}", y=y, class_=edge))
+    marks = []
+    for number, each in enumerate(trend.changes, 1):
+        at = (x[max(each.change.start - 1, 0)] + x[each.change.at]) / 2
+        label = tag("text", str(number), x=f"{at:.1f}", y=top - 6)
+        tone = "slower" if each.change.ratio > 1 else "faster"
+        line = tag("path", d=f"M{at:.1f} {top:g}V{floor:g}")
+        marks.append(tag("g", line, label, class_=f"change {tone}"))
+    parts = *rungs, tag("g", *ticks, class_="dates"), dots, level, *marks
+    name = f"{trend.series.case}: rate over the records"
+    return tag("svg", *parts, class_="history", viewBox=box, role="group", aria_label=name)
+
+
+def _changes(history: History, trends: Sequence[Trend], folder: Path) -> Html:
+    """By record, the newest first: what came together probably has one reason."""
+    changes = [(trend.series, each) for trend in trends for each in trend.changes]
+    groups = grouped(changes, lambda it: (it[0].device, it[0].record[it[1].change.at]))
+    columns = ["record", "commit", "date", "device", Column("slower", True), Column("faster", True)]
+    lines = []
+    for (device, record), its in sorted(groups.items(), key=lambda item: -item[0][1]):
+        entry = history.entries[record]
+        slower = sum(each.change.ratio > 1 for _, each in its)
+        counts = (Cell(str(count), count) for count in (slower, len(its) - slower))
+        kinds = grouped(its, lambda it: it[1].suspects[0].what if it[1].suspects else NOTHING)
+        told = "; ".join(f"{what} ({len(those)})" for what, those in kinds.items())
+        link = tag("a", entry.path.name, href=quote(os.path.relpath(entry.path, folder)))
+        cases = ", ".join(str(series.case) for series, _ in its[:3])
+        more = f" and {len(its) - 3} more" if len(its) > 3 else ""
+        lines.append([link, _commit(entry), entry.date[:10], device, *counts, cases + more, told])
+    if not lines:
+        return tag("p", "No change was found.")
+    return joined(
+        [tag("h2", "Changes"), table([*columns, "cases", "suspects"], lines, "changes", False)]
+    )
+
+
+def _commit(entry: Entry) -> str:
+    """Short."""
+    return (entry.setting[-1] or "")[:8]

@@ -1,100 +1,90 @@
-"""The records of a folder in the order of time, and each case on each device over them.
+"""The records of a folder in the order of their commits, and each case on each model of device.
 
-A device is a GPU in one state: results of two GPUs of a name, of two fills, or from an idle and
-from a warm GPU are never in one series.
+The GPUs of a model are in one series. Results of other operands or caches, or from an idle GPU, are
+not: a device is a model in one state.
 """
 
+import os
+import subprocess
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from statistics import geometric_mean
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.document import RecordError
 from gemm_report.grouping import grouped
+from gemm_report.history.changes import Floats
 from gemm_report.record import Identity, Record, Row, read_record
 
-Floats = NDArray[np.float64]
-
 # In which order a change is put down to them.
-SETTINGS = ("toolkit", "driver", "power limit", "build", "commit")
+SETTINGS = ("toolkit", "driver", "power limit", "build", "GPU", "commit")
 # Of the method; times are compared only where these are the same.
 STATE = ("test", "state", "fill", "cache")
 
 
 class Timing(NamedTuple):
-    """One case of a record. Seconds are None without a time, the rest where it is not known.
-
-    `skipped` is the reason of a case that was skipped; one without that and without a time failed.
-    """
+    """One case of a record; without seconds it has failed, or was skipped for a reason."""
 
     case: Identity
     flop: float
     seconds: float | None
     sm_hz: float | None
-    throttled_share: float | None
     fingerprint: str | None
     skipped: str | None
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A record. `date` is UTC and sorts as text; `gpu` is the hash of the device's identity.
-
-    `device` has what tells it from the others: the GPU, where a name has several, and the state.
-    `state` has the texts of STATE, `setting` those of SETTINGS.
-    """
+    """A record. `date` is UTC and sorts as text; `device` is its name and what is unusual in it."""
 
     path: Path
     date: str
     device: str
     complete: bool
-    setting: tuple[str | None, ...]
-    gpu: str | None
-    state: tuple[str | None, ...]
-    model: tuple[str | None, ...]  # of the device
-    libraries: tuple[tuple[str, str], ...] = ()  # names, which their kernels have too, and releases
+    setting: tuple[str | None, ...]  # the texts of SETTINGS
+    gpu: str | None  # hash of its identity
+    state: tuple[str | None, ...]  # the texts of STATE
+    model: tuple[str | None, ...]
+    libraries: Mapping[str, str]  # releases by name, which is that of their kernels
 
 
 @dataclass(frozen=True)
 class Series:
-    """One case on one device. Its points are in the order of time; `record` has their entries.
-
-    What is not known of a point is NaN or None. `failed` has the entries in which it failed,
-    `skipped` those in which it was skipped, with the reason.
-    """
+    """One case on one device. `record` has the entries of its points; the clock may be NaN."""
 
     device: str
     case: Identity
     flop: float
-    record: NDArray[np.int64]
+    record: Sequence[int]
     seconds: Floats
     sm_hz: Floats
-    throttled: Floats
     fingerprint: Sequence[str | None]
-    failed: NDArray[np.int64]
-    skipped: Mapping[int, str]
-    unit: str = "FLOP/s"
+    failed: Sequence[int]  # entries
+    skipped: Mapping[int, str]  # entries, with the reason
 
-    @cached_property
-    def rates(self) -> Floats:
-        """FLOP/s of every point."""
-        return self.flop / self.seconds
+    @property
+    def ended(self) -> str | None:
+        """What became of it in a later record, if that has no time of it."""
+        last = max([*self.failed, *self.skipped], default=-1)
+        if last < self.record[-1]:
+            return None
+        return f"skipped: {self.skipped[last]}" if last in self.skipped else "failed"
 
 
 @dataclass(frozen=True)
 class History:
-    """All records of a folder, the oldest first, and the series that have a time in one of them."""
+    """All records of a folder, and the series that have a time in one of them."""
 
     entries: tuple[Entry, ...]
     series: tuple[Series, ...]
+    by_commit: bool  # else in the order of dates
 
 
 def read_history(folder: Path, refusals: Refusals) -> History:
@@ -106,7 +96,15 @@ def read_history(folder: Path, refusals: Refusals) -> History:
             same_time = found[entry.date, entry.device]
             if all(timings != others for _, others in same_time):
                 same_time.append((entry, timings))
-    ordered = sorted(chain(*found.values()), key=lambda each: (each[0].date, each[0].path))
+    commits, dates = _commits(folder)
+
+    def place(each: tuple[Entry, list[Timing]]) -> tuple[int, str, Path]:
+        """An unknown commit is where the repository was at that date."""
+        entry, commit = each[0], each[0].setting[-1] or ""
+        at = commits.get(commit.removesuffix("-dirty")[:12])
+        return (bisect_right(dates, entry.date) - 1 if at is None else at), entry.date, entry.path
+
+    ordered = sorted(chain(*found.values()), key=place)
     entries = _told_apart([entry for entry, _ in ordered])
     points = [(i, timing) for i, (_, timings) in enumerate(ordered) for timing in timings]
     cases = grouped(points, lambda point: (entries[point[0]].device, point[1].case))
@@ -115,20 +113,44 @@ def read_history(folder: Path, refusals: Refusals) -> History:
         for (device, case), its in cases.items()
         if any(timing.seconds is not None for _, timing in its)
     ]
-    series.sort(key=_place)
-    return History(tuple(entries), tuple(series))
+
+    def name(series: Series) -> tuple[object, ...]:
+        case = series.case
+        return series.device, case.kernel, case.precision, case.m * case.n * case.k, str(case)
+
+    return History(tuple(entries), tuple(sorted(series, key=name)), bool(commits))
 
 
-def _place(series: Series) -> tuple[object, ...]:
-    case = series.case
-    return series.device, case.kernel, case.precision, case.m * case.n * case.k, str(case)
+def _commits(folder: Path) -> tuple[dict[str, int], list[str]]:
+    """The place of each commit of the repository around `folder`, and their dates, oldest first."""
+    command = [
+        "git",
+        "-C",
+        str(folder),
+        "-c",
+        "log.showSignature=false",
+        "log",
+        "--topo-order",
+        "--reverse",
+        "--format=%H %cd",
+    ]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    kept["TZ"] = "UTC"
+    command.append("--date=iso-strict-local")
+    try:
+        done = subprocess.run(command, env=kept, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return {}, []
+    lines = [line.split() for line in done.stdout.splitlines()]
+    latest, dates = "", []
+    for _, date in lines:
+        latest = max(latest, date[:19])
+        dates.append(latest)
+    return {name[:12]: i for i, (name, _) in enumerate(lines)}, dates
 
 
 def read(path: Path) -> tuple[Entry, list[Timing]]:
-    """What history needs of a record, and nothing else: thousands of them are kept at once.
-
-    RecordError where there is none that history can use.
-    """
+    """What history needs of a record. RecordError where there is none that it can use."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -143,7 +165,7 @@ def read(path: Path) -> tuple[Entry, list[Timing]]:
         gpu=record.device.uuid_hash,
         state=tuple(getattr(record.method, name) for name in STATE),
         model=tuple(record.device.model.values()),
-        libraries=tuple(record.releases.items()),
+        libraries=record.releases,
     )
     told = (row for row in record.rows if row.status != "untimed")
     return entry, [_timing(rows) for rows in grouped(told, lambda row: row.identity).values()]
@@ -152,11 +174,14 @@ def read(path: Path) -> tuple[Entry, list[Timing]]:
 def _setting(record: Record) -> tuple[str | None, ...]:
     device, build, power = record.device, record.build, record.device.power_limit_w
     toolkit = (device.runtime and f"CUDA {device.runtime}", build.cuda_compiler, build.compiler)
+    # Earlier records have CUDA's version in place of the driver's.
+    driver = None if (device.driver or "").startswith("CUDA ") else device.driver
     return (
         ", ".join(filter(None, toolkit)) or None,
-        device.driver,
+        driver,
         power and f"{power:.0f} W",
         build.type,
+        device.uuid_hash and device.uuid_hash[:8],
         record.commit,
     )
 
@@ -170,56 +195,26 @@ def _timing(rows: Sequence[Row]) -> Timing:
     timed = [(row.seconds.median, row) for row in rows if row.status == "timed" and row.seconds]
     timed.sort(key=lambda each: each[0])
     seconds, row = timed[(len(timed) - 1) // 2] if timed else (None, rows[0])
-    clock = (row.sm_hz, row.throttled_share) if timed else (None, None)
-    case = _shared(row.identity)
-    return Timing(case, row.flop, seconds, *clock, row.fingerprint, row.skipped)
-
-
-def means(history: History) -> list[tuple[Series, int]]:
-    """For each device and precision the geometric mean of the rates, in % of the newest record's.
-
-    In each record over the cases that it shares with the newest, at least half of these; and how
-    many these are.
-    """
-    groups = grouped(history.series, lambda series: (series.device, series.case.precision))
-    found = []
-    for (device, precision), its in groups.items():
-        newest = max(int(series.record[-1]) for series in its)
-        shares: dict[int, list[float]] = {}
-        for series in its:
-            if series.record[-1] == newest:
-                for record, rate in zip(series.record.tolist(), series.rates, strict=True):
-                    shares.setdefault(record, []).append(float(rate / series.rates[-1]))
-        least = len(shares[newest]) / 2
-        kept = {r: geometric_mean(s) for r, s in sorted(shares.items()) if len(s) >= least}
-        unknown = np.full(len(kept), np.nan)
-        case = Identity("geometric mean", (), precision, "nn", 0, 0, 0, None)
-        mean = Series(
-            *(device, case, 100.0, np.array(list(kept))),
-            *(1 / np.array(list(kept.values())), unknown, unknown, [None] * len(kept)),
-            *(np.array([], int), {}, "%"),
-        )
-        found.append((mean, len(shares[newest])))
-    return found
+    clock = row.sm_hz if timed else None
+    return Timing(_shared(row.identity), row.flop, seconds, clock, row.fingerprint, row.skipped)
 
 
 def _told_apart(entries: Sequence[Entry]) -> list[Entry]:
-    """Each with a device of its own where several GPUs or states have one name."""
-    labels = {}
+    """Each with a device of its own where several models or states have one name."""
+    found: dict[Path, Entry] = {}
     for name, its in grouped(entries, lambda entry: entry.device).items():
-        several = len({entry.gpu for entry in its} - {None}) > 1
-        columns = zip(*(entry.state for entry in its), strict=True)
+        columns = [*zip(*(entry.state + entry.model for entry in its), strict=True)]
         usual = [Counter(column).most_common(1)[0][0] for column in columns]
-        known = (filter(None, column) for column in zip(*(e.model for e in its), strict=True))
-        models = [next(iter(Counter(column).most_common(1)), (None,))[0] for column in known]
         for entry in its:
-            parts = zip(STATE, entry.state, usual, strict=True)
-            differing = [part or f"{what} unknown" for what, part, most in parts if part != most]
-            pairs = zip(entry.model, models, strict=True)
-            differing += [part for part, most in pairs if part and part != most]
-            which = [f"GPU {(entry.gpu or 'unknown')[:8]}"] if several else []
-            labels[entry.path] = ", ".join([name, *which, *differing])
-    return [replace(entry, device=labels[entry.path]) for entry in entries]
+            said = zip(entry.state + entry.model, usual, strict=True)
+            names = (*STATE, *[None] * len(entry.model))  # an unknown part of a model fits any
+            parts = [
+                part or f"{what} unknown"
+                for what, (part, most) in zip(names, said, strict=True)
+                if part != most and (part or what)
+            ]
+            found[entry.path] = replace(entry, device=", ".join([name, *parts]))
+    return [found[entry.path] for entry in entries]
 
 
 def _series(device: str, case: Identity, points: Sequence[tuple[int, Timing]]) -> Series:
@@ -228,11 +223,10 @@ def _series(device: str, case: Identity, points: Sequence[tuple[int, Timing]]) -
         device=device,
         case=case,
         flop=timed[0][1].flop,
-        record=np.array([i for i, _ in timed]),
+        record=[i for i, _ in timed],
         seconds=np.array([timing.seconds for _, timing in timed], float),
         sm_hz=np.array([timing.sm_hz for _, timing in timed], float),
-        throttled=np.array([timing.throttled_share for _, timing in timed], float),
         fingerprint=[timing.fingerprint for _, timing in timed],
-        failed=np.array([i for i, t in points if t.seconds is None and not t.skipped], int),
+        failed=[i for i, t in points if t.seconds is None and not t.skipped],
         skipped={i: timing.skipped for i, timing in points if timing.skipped},
     )

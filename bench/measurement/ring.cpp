@@ -20,11 +20,11 @@ constexpr double kMostMemory = 0.5;  // of what is free
 
 // ln(0.1) / ln(0.98), which exceeds ln(0.01) / ln(0.95).
 constexpr std::int64_t kEnoughChecks = 114, kFewestDrawn = 3;
-constexpr double kFewestPasses = 6;
+constexpr double kFewestPasses = 3;
 
 // Launches of an honest kernel take as long in the lead as later, but for what the first one finds
-// in no cache, and on a CPU the threads that sleep until then.
-constexpr double kSlowLead = 1.03, kColdStartGpu = 10e-6, kColdStartCpu = 60e-6;
+// in no cache. On a CPU threads sleep until then, and other programs run: it may take much longer.
+constexpr double kSlowLead = 1.03, kSlowLeadOnCpu = 1.5, kColdStartSeconds = 10e-6;
 constexpr double kHeadStart = 20e-6;
 constexpr double kShareAtCap = 0.95;
 
@@ -49,8 +49,12 @@ RingPlan plan_ring(const TimingPlan& plan, double seconds_per_launch, const Prob
   const double seconds = std::max(seconds_per_launch, 1e-7);
   const double timed_share = 1 - kLeads[std::size(kLeads) - 1];
   const auto cache = static_cast<double>(device.last_level_cache_bytes);
-  double launches =
-      std::max(kCaches * cache / bytes_minimum(p), plan.sample_seconds / timed_share / seconds);
+  const double room =
+      rotate ? std::max(1.0, std::floor(kMostMemory * free_bytes / OperandLayout::most_bytes(p)))
+             : 1;
+  // More launches than sets fill no cache.
+  double launches = std::max(std::min(kCaches * cache / bytes_minimum(p), room),
+                             plan.sample_seconds / timed_share / seconds);
   launches = std::clamp(std::ceil(std::min(launches, kLongestPass / seconds)), 2.0,
                         static_cast<double>(kMostLaunches));
   if (seconds >= kLongLaunch) launches = 1;
@@ -61,9 +65,7 @@ RingPlan plan_ring(const TimingPlan& plan, double seconds_per_launch, const Prob
                 .drawn = 1,
                 .graph = device.kind == Device::Kind::gpu && seconds < plan.graph_below_seconds};
   if (ring.launches > 1 && plan.state != State::burst) ring.timed -= leads_of(ring.launches).back();
-  if (rotate)
-    ring.sets = static_cast<std::int64_t>(std::clamp(
-        std::floor(kMostMemory * free_bytes / OperandLayout::most_bytes(p)), 1.0, launches));
+  ring.sets = static_cast<std::int64_t>(std::min(room, launches));
   const double passes = plan.samples
                             ? static_cast<double>(*plan.samples)
                             : std::max(plan.sampling_seconds / (launches * seconds), kFewestPasses);
@@ -79,6 +81,7 @@ Ring::Ring(Backend& backend, const Case& which, Fill fill, const RingPlan& plan)
       plan_(plan),
       buffer_(backend.allocate(plan.sets * OperandLayout(which.problem).total)),
       memory_{which.problem, fill, buffer_.get(), plan.sets},
+      slow_from_(backend.device().kind == Device::Kind::gpu ? kSlowLead : kSlowLeadOnCpu),
       leads_{plan.launches - plan.timed} {
   if (leads_[0] > 0) leads_ = leads_of(plan.launches);
   backend.poison(memory_.base, plan.sets * memory_.layout().total);
@@ -164,9 +167,8 @@ Elapsed Ring::read() {
   checks_.checked += plan_.drawn;
   launch_shares_.push_back(launches.seconds / all);
   pass_seconds_.push_back(all);
-  const double cold = backend_.device().kind == Device::Kind::gpu ? kColdStartGpu : kColdStartCpu;
   if (pass.leading > 0)
-    lead_ratios_.push_back((lead - cold) / static_cast<double>(pass.leading) /
+    lead_ratios_.push_back((lead - kColdStartSeconds) / static_cast<double>(pass.leading) /
                            (timed.seconds / static_cast<double>(plan_.timed)));
   free_.push_back(std::move(pass));
   queued_.pop_front();
@@ -183,7 +185,7 @@ std::int64_t Ring::repetitions_at_cap() const {
 }
 
 bool Ring::slow_lead() const {
-  return !lead_ratios_.empty() && !(median(lead_ratios_) <= kSlowLead);
+  return !lead_ratios_.empty() && !(median(lead_ratios_) <= slow_from_);
 }
 
 bool Ring::enough_checks() const {
@@ -194,7 +196,7 @@ bool Ring::enough_checks() const {
 bool Ring::works_ahead() const {
   const auto passes = static_cast<double>(lead_ratios_.size());
   const auto slow = static_cast<double>(
-      std::ranges::count_if(lead_ratios_, [](double ratio) { return !(ratio <= kSlowLead); }));
+      std::ranges::count_if(lead_ratios_, [this](double ratio) { return !(ratio <= slow_from_); }));
   return slow > passes / 2 + 2 * std::sqrt(passes);
 }
 

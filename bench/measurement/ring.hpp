@@ -105,6 +105,7 @@ class Ring {
   Buffer buffer_;
   RingMemory memory_;
   std::vector<Launch> launches_;
+  double slow_from_;                 // of the lead's time over that of as many timed launches
   std::vector<std::int64_t> leads_;  // launches before the timed ones, to draw from
   std::vector<std::unique_ptr<Sequence>> lead_, timed_;  // one for each of these
   std::mt19937_64 random_{secret_bits()};

@@ -101,9 +101,9 @@ std::optional<std::string> Workbench::above_cpu(const Case& which, double flop_p
   if (possible() || !peak->per_second) return std::nullopt;
   return "impossible: " + rate_text(flop_per_second, precision) + ", but " + peak->name +
          " reaches " + rate_text(*peak->per_second, precision) + " on this CPU (" +
-         (peak->origin == Peak::Origin::given ? "--gemm_peak_flops"
-                                              : "measured again beside it") +
-         "): is all of the work done?";
+         (peak->origin == Peak::Origin::given
+              ? "given): is --gemm_peak_flops right?"
+              : "measured again beside it): is all of the work done?");
 }
 
 }  // namespace gemm::bench

@@ -292,21 +292,20 @@ def test_a_kernel_that_stops_writing_is_found_in_the_repetition_where_it_does(
     rows = [row["gemm"] for row in record(out)["benchmarks"] if row["run_type"] == "iteration"]
     assert len(rows) == 30
     assert rows[0]["seconds"]
-    assert rows[-1]["failed"].startswith(("c[0,0] = ", "a launch did not write", "on new values"))
+    assert rows[-1]["failed"].startswith(("c[0,0] = ", "in a sample: "))
 
 
 def test_a_repetition_that_is_slower_than_the_first_ends_with_the_budget(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
-    often = ["--benchmark_repetitions=20", "--benchmark_min_time=300x", "--gemm_shapes=16"]
+    often = ["--benchmark_repetitions=20", "--benchmark_min_time=20x", "--gemm_shapes=16"]
     often += ["--gemm_sample=1e-9", "--gemm_row_budget=0.3", "--benchmark_filter=SlowsDown"]
+    started = time.monotonic()
     done = run(*QUICK, *often, f"--benchmark_out={out}", program=WRONG)
-    assert done.returncode == 0, done.stderr
-    rows = [row for row in record(out)["benchmarks"] if row["run_type"] == "iteration"]
-    counts = [len(row["gemm"]["samples_seconds"]) for row in rows]
-    assert [row["iterations"] for row in rows] == counts
-    assert counts[0] == 300
-    assert 1 <= counts[-1] < 20
-    assert rows[-1]["real_time"] == pytest.approx(rows[-1]["gemm"]["seconds"]["median"] * 1e6)
+    assert time.monotonic() - started < 60
+    assert done.returncode == 1, done.stdout
+    rows = [row["gemm"] for row in record(out)["benchmarks"] if row["run_type"] == "iteration"]
+    assert len(rows[0]["samples_seconds"]) == 20
+    assert rows[-1]["failed"].startswith("not checked: ")
 
 
 def test_rows_beyond_a_budget_are_skipped_with_the_reason(tmp_path: Path) -> None:
@@ -326,10 +325,10 @@ def test_a_row_budget_holds_for_small_problems_too(tmp_path: Path) -> None:
     slow = ["--gemm_shapes=256", "--gemm_row_budget=0.01", "--benchmark_filter=CpuNaive"]
     started = time.monotonic()
     done = run(*QUICK, *slow, f"--benchmark_out={out}")
-    assert done.returncode == 0, done.stdout
+    assert done.returncode in (0, 1), done.stdout
     assert time.monotonic() - started < 20
     (row,) = record(out)["benchmarks"]
-    assert row["gemm"]["skipped"] is None or "budget" in row["gemm"]["skipped"]
+    assert "budget" in (row["gemm"]["skipped"] or row["gemm"]["failed"] or "budget")
 
 
 def test_tall_thin_and_tiny_problems_are_measured(tmp_path: Path) -> None:
@@ -457,13 +456,16 @@ def test_what_deviates_from_the_guideline_says_so(tmp_path: Path) -> None:
     assert "burst: the GPU was not in steady state" in done.stdout
 
 
-def test_one_sample_is_for_profilers_and_not_audited(tmp_path: Path) -> None:
+def test_one_sample_is_for_profilers_and_has_no_rate(tmp_path: Path) -> None:
     few = [*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked"]
-    for samples, audited in (("1x", False), ("2x", True)):
+    for samples, checked in (("1x", False), ("2x", True)):
         out = tmp_path / f"{samples}.json"
-        run(*few, f"--benchmark_min_time={samples}", f"--benchmark_out={out}")
+        done = run(*few, f"--benchmark_min_time={samples}", f"--benchmark_out={out}")
+        assert done.returncode == 0, done.stdout
         (row,) = record(out)["benchmarks"]
-        assert (row["gemm"]["audit"] is not None) == audited
+        assert row["gemm"]["seconds"]
+        assert (row["gemm"]["checks"] is not None) == checked
+        assert (row["gemm"]["flop_per_second"] is not None) == checked
 
 
 def test_versus_interleaves_with_the_fastest_of_several(tmp_path: Path) -> None:
@@ -573,7 +575,7 @@ def test_peaks_are_measured_once_and_kept(first_run, tmp_path: Path) -> None:
     assert all(one not in again for one in all_of_them)
 
 
-def test_a_row_above_a_measured_peak_has_the_peaks_measured_again(
+def test_a_row_above_a_stored_peak_is_compared_with_one_measured_beside_it(
     first_run, tmp_path: Path
 ) -> None:
     shutil.copytree(first_run[0], tmp_path, dirs_exist_ok=True)
@@ -584,9 +586,8 @@ def test_a_row_above_a_measured_peak_has_the_peaks_measured_again(
             one[figure] = one[figure] and 1e6
     kept.write_text(json.dumps(low))
     done = run(*FIRST_ROW, env=cached_in(tmp_path))
-    assert done.returncode == 0, "a measured peak is no physical limit"
-    assert done.stderr.count("faster than its measured peak") == 1
-    assert not kept.exists(), "the next run is the first one again"
+    assert done.returncode == 0, done.stdout
+    assert json.loads(kept.read_text()) == low, "a row changes no stored peak"
 
 
 # Takes more than 5 s: all peaks are measured.

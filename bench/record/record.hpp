@@ -91,8 +91,11 @@ class Results {
   explicit Results(Conditions run) : run_(std::move(run)) {}
 
   const Conditions& run() const { return run_; }
-  // Where a row showed that one is higher.
-  void set_peaks(std::vector<Peak> peaks) { run_.peaks = std::move(peaks); }
+  // Where a row showed that one is higher; those that were unknown stay so.
+  void raise_peaks(const std::vector<Peak>& peaks) {
+    for (std::size_t i = 0; i < peaks.size(); ++i)
+      if (run_.peaks[i].per_second) run_.peaks[i] = peaks[i];
+  }
   // Reasons become one line that every reader of the record accepts.
   void add(const std::string& name, Row row);
   // Stands in for a library row where the filter left the library out.

@@ -95,7 +95,7 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   const std::optional<CpuTimes> before = read_cpu_times();
   interleaving_.run(which, baseline, samples, row);
   row.host = others_between(before, read_cpu_times());
-  results_->set_peaks(bench_.limits.peaks);
+  results_->raise_peaks(bench_.limits.peaks);
 }
 
 // A side that is code of a user has a process of its own, and this one takes turns with it as the
@@ -216,7 +216,7 @@ Row Suite::row_of_child(const Case& which, const std::vector<Case>& cases,
   if (row.suspect) throw Suspect(row.failed);
   if (!row.failed.empty()) throw std::runtime_error(row.failed);
   interleaving_.require_possible(which, row.timing, row.rotation_sets);
-  results_->set_peaks(bench_.limits.peaks);
+  results_->raise_peaks(bench_.limits.peaks);
   return std::move(row);
 }
 

@@ -140,17 +140,22 @@ double effective_count(const std::vector<double>& samples) {
   return std::max(1.0, n / time);
 }
 
-double median_interval(const std::vector<double>& samples) {
-  if (std::ssize(samples) < kFewestSamples) return std::numeric_limits<double>::infinity();
+Range median_range(const std::vector<double>& samples) {
   std::vector<double> sorted = samples;
   std::ranges::sort(sorted);
   const auto n = static_cast<double>(sorted.size());
   const double middle = (n - 1) / 2;
   const double independent = effective_count(samples) - 2;
-  if (independent < 1) return std::numeric_limits<double>::infinity();
-  const double reach = kNormalQuantile / 2 * n / std::sqrt(independent);  // of the rank
-  return (sorted_quantile(sorted, middle + reach) - sorted_quantile(sorted, middle - reach)) /
-         sorted_quantile(sorted, middle);
+  const double reach = independent < 1 ? n : kNormalQuantile / 2 * n / std::sqrt(independent);
+  return {sorted_quantile(sorted, middle - reach), sorted_quantile(sorted, middle),
+          sorted_quantile(sorted, middle + reach)};
+}
+
+double median_interval(const std::vector<double>& samples) {
+  if (std::ssize(samples) < kFewestSamples || effective_count(samples) < 3)
+    return std::numeric_limits<double>::infinity();
+  const Range range = median_range(samples);
+  return (range.max - range.min) / range.median;
 }
 
 Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor,

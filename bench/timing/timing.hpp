@@ -91,10 +91,13 @@ double effective_count(const std::vector<double>& samples);
 // Of every interval here.
 constexpr double kConfidence = 0.95;
 
-// Width of the 95 % confidence interval of the median, over the median. The interval is between
-// the order statistics n/2 -+ 1.96/2 n/sqrt(effective count - 2), so it assumes no distribution;
-// less 2, because the effective count is itself an estimate. Infinite below 6 samples, the fewest
-// whose whole range has that confidence, or below an effective count of 3.
+// The median and its 95 % confidence interval, which is between the order statistics
+// n/2 -+ 1.96/2 n/sqrt(effective count - 2), so that it assumes no distribution; less 2, because
+// the effective count is itself an estimate. Below an effective count of 3 it is the whole range.
+Range median_range(const std::vector<double>& samples);
+
+// Width of that interval over the median. Infinite below 6 samples, the fewest whose whole range
+// has that confidence, or below an effective count of 3.
 double median_interval(const std::vector<double>& samples);
 
 // Runs batches, interleaved if there are several, until steady state: the halves of a window agree

@@ -25,11 +25,9 @@ struct Checks {
   double launch_share = 0;  // of the time of a pass, which launches took
 };
 
-// Ratio of the medians, with the percentile interval of a bootstrap over pairs: what the power
-// state does to both samples of a pair cancels. Neighbours are drawn together, in circular blocks
-// (Politis and Romano 1992) as long as the correlation length of the pairs' ratios. `mine` and
-// `theirs` are seconds, as long as each other and not empty; the same input gives the same
-// interval.
+// The median of the pairs' ratios and its interval (median_range): what the power state does to
+// both samples of a pair cancels. `mine` and `theirs` are seconds, as long as each other and not
+// empty. The interval is of this process: another one of equal code may lie outside.
 Versus compare_pairs(const std::vector<double>& mine, const std::vector<double>& theirs);
 
 }  // namespace gemm::bench

@@ -280,7 +280,8 @@ class HostBackend : public Backend {
     const Bound bound = bound_for_element(p), narrow = bound_for_sparse(p);
     const std::int64_t count = checked_elements(p);
     Verdict verdict = over(count, count * p.k, [&](Verdict& part, std::int64_t which) {
-      add_exactly(part, p, a, b, c, bound, checked_index(p, secret, which), as_double);
+      const std::int64_t index = checked_index(p, secret, which);
+      add_exactly(part, p, a, b, c, sparse.has(p, index) ? narrow : bound, index, as_double);
     });
     for (std::int64_t j = 0; sparse.row >= 0 && j < p.n; ++j)
       add_sparse(verdict, p, a, b, c, narrow, sparse.of_row, sparse.row, j, as_double);

@@ -194,6 +194,7 @@ __global__ void check_elements_kernel(Problem p, Places sets, std::uint64_t seed
                                       Bound narrow, std::uint64_t secret, Findings* findings) {
   const auto *a = sets.of<In>(sets.a), *b = sets.of<In>(sets.b);
   const auto* c = sets.of<Out<In>>(sets.c);
+  const SparseLines sparse(p, RenewedSet(seed, sets.at[blockIdx.y]));
   Verdict verdict;
   const int warps = kJudges / kWarp, lane = threadIdx.x % kWarp;
   for (std::int64_t which = blockIdx.x * warps + threadIdx.x / kWarp; which < checked_elements(p);
@@ -208,9 +209,10 @@ __global__ void check_elements_kernel(Problem p, Places sets, std::uint64_t seed
     }
     expected = sum_of_warp(expected);
     magnitude = sum_of_warp(magnitude);
-    if (lane == 0) verdict.add(index, as_double(c[index]), expected, magnitude, bound);
+    if (lane == 0)
+      verdict.add(index, as_double(c[index]), expected, magnitude,
+                  sparse.has(p, index) ? narrow : bound);
   }
-  const SparseLines sparse(p, RenewedSet(seed, sets.at[blockIdx.y]));
   const std::int64_t first = std::int64_t{blockIdx.x} * kJudges + threadIdx.x,
                      stride = std::int64_t{gridDim.x} * kJudges;
   if (sparse.row >= 0)

@@ -1,6 +1,7 @@
 #include "bench/measurement/interleaving.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <stdexcept>
 #include <string>

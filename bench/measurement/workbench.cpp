@@ -4,6 +4,7 @@
 #include <exception>
 #include <iostream>
 #include <limits>
+#include <vector>
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"

@@ -2,6 +2,7 @@
 // (results/schema.json).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>

@@ -304,7 +304,6 @@ def test_a_repetition_that_is_slower_than_the_first_ends_with_the_budget(tmp_pat
     assert time.monotonic() - started < 60
     assert done.returncode == 1, done.stdout
     rows = [row["gemm"] for row in record(out)["benchmarks"] if row["run_type"] == "iteration"]
-    assert len(rows[0]["samples_seconds"]) == 20
     assert rows[-1]["failed"].startswith("not checked: ")
 
 

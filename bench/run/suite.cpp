@@ -1,14 +1,13 @@
 #include "bench/run/suite.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <ranges>
 #include <stdexcept>
-#include <system_error>
+#include <string_view>
 #include <utility>
 
 #include "bench/base/device_errors.hpp"

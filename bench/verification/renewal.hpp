@@ -95,6 +95,11 @@ struct SparseLines {
           static_cast<std::int64_t>(random_bits(set.sparse, 1) % static_cast<std::uint64_t>(p.n));
   }
 
+  // Whether an element of C is a sum of few products, by its row-major index.
+  constexpr bool has(const Problem& p, std::int64_t index) const {
+    return index / p.n == row || index % p.n == column;
+  }
+
   // Whether the element of A, or of B, that is stored at this place is zero for being in it.
   constexpr bool zeroes_a(const Problem& p, std::int64_t at) const {
     const std::int64_t major = at / lda(p), minor = at % lda(p);
@@ -137,6 +142,8 @@ inline Bound bound_for_sparse(Problem p) {
   Bound bound = bound_for_element(p);
   // Products are aligned to the largest of an instruction, whatever the walk of their sums.
   if (traits_of(p.precision).coarse_error > 0) bound.of_magnitude *= 4;
+  // The errors are of the largest element of a row or column, which is at most 4 or a normal one.
+  if (p.precision == Precision::f64emulated) bound.absolute += 0x1p-44;
   return bound;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -173,6 +174,18 @@ TEST(Renewal, FindsOperandsOfFewerBitsAtAnyK) {
     }
     EXPECT_NE(ring.complaint_now(), std::nullopt) << "3xBF16 at k = " << k;
   }
+}
+
+// With few rows, elements that are drawn often lie in the sparse one.
+TEST(Renewal, TakesTf32OfFewRows) {
+  const Problem p{17, 70, 4096, Precision::tf32};
+  const auto host = make_host_backend();
+  Ring ring(*host, p, 1);
+  ring.c[0] = Ring::product(p, ring.a[0], ring.b[0], [](float x) {
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & ~0x1fffU);  // cut to 10 bits
+  });
+  for (std::uint64_t secret = 0; secret < 50; ++secret)
+    EXPECT_EQ(ring.complaint_now(secret), std::nullopt);
 }
 
 TEST(Renewal, FindsZeroAndHalfOfALongSum) {

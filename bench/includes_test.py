@@ -76,7 +76,7 @@ PROVIDERS = {
     "string": "getline stod stoi stoul string to_string",
     "string_view": "string_view",
     "system_error": "errc error_code",
-    "thread": "this_thread thread",
+    "thread": "jthread this_thread thread",
     "tuple": "tuple",
     "type_traits": "bool_constant conditional_t decay_t is_arithmetic_v is_function_v "
     "is_invocable_r_v is_same_v remove_const_t remove_pointer_t remove_reference_t type_identity_t",

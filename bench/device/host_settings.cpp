@@ -1,5 +1,7 @@
 #include "bench/device/host_settings.hpp"
 
+#include <cfenv>
+
 #include <dlfcn.h>
 #ifdef _OPENMP
 #include <omp.h>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <stdexcept>

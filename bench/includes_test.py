@@ -26,7 +26,7 @@ PROVIDERS = {
     "bit": "bit_cast bit_ceil bit_width countr_zero",
     "cctype": "isalnum iscntrl isdigit tolower toupper",
     "cerrno": "errno EEXIST EINTR EWOULDBLOCK",
-    "cfenv": "fesetenv fesetround FE_DFL_ENV FE_UPWARD",
+    "cfenv": "fegetenv fenv_t fesetenv fesetround FE_DFL_ENV FE_UPWARD",
     "charconv": "from_chars",
     "chrono": "chrono chrono_literals",
     "cinttypes": r"PRI\w+",

@@ -1,6 +1,5 @@
 #include "bench/device/host_settings.hpp"
 
-#include <cfenv>
 
 #include <dlfcn.h>
 #ifdef _OPENMP

@@ -2,6 +2,7 @@
 // the threads of OpenMP and of OpenBLAS, and rounding and subnormals of this thread.
 #pragma once
 
+#include <cfenv>
 
 namespace gemm::bench {
 

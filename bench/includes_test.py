@@ -20,7 +20,8 @@ SOURCES = [
 PROVIDERS = {
     "algorithm": "all_of any_of clamp copy copy_n count count_if equal fill fill_n find find_if "
     "for_each includes is_sorted lower_bound max max_element min min_element mismatch none_of "
-    "nth_element replace_if shuffle sort stable_partition stable_sort swap_ranges unique upper_bound",
+    "nth_element replace_if shuffle sort stable_partition stable_sort swap_ranges "
+    "unique upper_bound",
     "array": "array",
     "atomic": r"atomic\w* memory_order\w*",
     "bit": "bit_cast bit_ceil bit_width countr_zero",
@@ -31,7 +32,8 @@ PROVIDERS = {
     "chrono": "chrono chrono_literals",
     "cinttypes": r"PRI\w+",
     "climits": r"U?(CHAR|SHRT|INT|LONG|LLONG)_MAX",
-    "cmath": "ceil copysign fabs floor fma fmin frexp ilogb isfinite isinf isnan ldexp llround log2 "
+    "cmath": "ceil copysign fabs floor fma fmin frexp "
+    "ilogb isfinite isinf isnan ldexp llround log2 "
     "lround nan nanf nearbyint nextafterf? remainder sin sqrt trunc HUGE_VALF? INFINITY NAN",
     "cmath cstdlib": "abs",
     "concepts": "same_as",

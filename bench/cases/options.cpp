@@ -279,8 +279,7 @@ const std::vector<Option>& table() {
          o.node = v;
        }},
       {"", "child", "CASE", "", "", [](Options& o, const std::string& v) { o.child_case = v; }},
-      {"", "child_turns", "", "", "",
-       [](Options& o, const std::string&) { o.child_turns = true; }},
+      {"", "child_turns", "", "", "", [](Options& o, const std::string&) { o.child_turns = true; }},
       {"", "child_samples", "N", "", "",
        [](Options& o, const std::string& v) {
          o.child_samples = static_cast<std::int64_t>(whole(v));

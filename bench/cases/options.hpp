@@ -61,7 +61,7 @@ struct Options {
   std::vector<std::string> arguments;         // as given, for a child
   std::string child_case;                     // in a child: its one row,
   std::optional<std::int64_t> child_samples;  // and its number of samples,
-  bool child_turns = false;                   // in turns with the parent
+  bool child_turns = false;                   // one by one, when the parent says so
   bool is_child() const { return !child_case.empty(); }
   // By default a row's budget and the time to compile the file and to start a process.
   double kernel_limit_seconds() const {

@@ -1,6 +1,5 @@
 #include "bench/device/host_settings.hpp"
 
-
 #include <dlfcn.h>
 #ifdef _OPENMP
 #include <omp.h>

@@ -1,5 +1,5 @@
-// What code in this process can change of it that changes the arithmetic or the speed of other code:
-// the threads of OpenMP and of OpenBLAS, and rounding and subnormals of this thread.
+// What code in this process can change of it that changes the arithmetic or the speed of other
+// code: the threads of OpenMP and of OpenBLAS, and rounding and subnormals of this thread.
 #pragma once
 
 #include <cfenv>

@@ -17,8 +17,9 @@ file(WRITE ${{CMAKE_BINARY_DIR}}/build_info.hpp
   "namespace gemm::bench::build_info {{ inline constexpr bool kOpenMp = false; }}")
 add_executable(probe main.cpp {ROOT}/bench/base/text.cpp {ROOT}/bench/device/device.cpp
   {ROOT}/bench/device/backend_host.cpp {ROOT}/bench/device/cpu.cpp
-  {ROOT}/bench/device/host_limits.cpp {ROOT}/bench/device/nan_refusal.cpp
-  {ROOT}/bench/verification/verdict.cpp)
+  {ROOT}/bench/device/host_limits.cpp {ROOT}/bench/device/host_settings.cpp
+  {ROOT}/bench/device/operand_layout.cpp {ROOT}/bench/device/resident.cpp
+  {ROOT}/bench/device/nan_refusal.cpp {ROOT}/bench/verification/verdict.cpp)
 target_include_directories(probe PRIVATE {ROOT} ${{CMAKE_BINARY_DIR}})
 target_link_libraries(probe $<$<NOT:$<BOOL:${{WITHOUT}}>>:exact_math>)
 """

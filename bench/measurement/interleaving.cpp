@@ -80,9 +80,8 @@ void Interleaving::run(const Case& which, std::optional<Case> baseline,
   if (samples) plan.samples = samples;
   Timing theirs;
   try {
-    row.timing = bench_.turns
-                     ? mine->time_in_turns(plan, bench_.seconds_left(), bench_.turns)
-                     : mine->time(plan, bench_.seconds_left(), other.get(), &theirs);
+    row.timing = bench_.turns ? mine->time_in_turns(plan, bench_.seconds_left(), bench_.turns)
+                              : mine->time(plan, bench_.seconds_left(), other.get(), &theirs);
   } catch (const BaselineFailed& error) {
     try_baseline(*baseline, [&] { throw error; });  // says so
     return run(which, {}, samples, row);

@@ -59,7 +59,7 @@ class Measurement {
   // BaselineFailed.
   Timing time(const TimingPlan& plan, double seconds_left, Measurement* baseline = nullptr,
               Timing* baseline_timing = nullptr);
-  // In turns with another process: `next` ends a turn, says whether this one needs no more, and
+  // Interleaved with another process: `next` ends a turn, says whether this one needs no more, and
   // waits for another turn; false: there is none. Each begins with launches that are not timed, and
   // ends when the device has finished.
   Timing time_in_turns(const TimingPlan& plan, double seconds_left,

@@ -77,9 +77,8 @@ std::optional<std::string> Workbench::above_cpu(const Case& which, double flop_p
   constexpr double kBetterThanTheProbe = 1.05;
   constexpr int kTries = 3;
   const Precision precision = which.problem.precision;
-  const auto peak = std::ranges::find_if(limits.peaks, [&](const Peak& one) {
-    return one.precision && *one.precision == precision;
-  });
+  const auto peak = std::ranges::find_if(
+      limits.peaks, [&](const Peak& one) { return one.precision && *one.precision == precision; });
   if (options.is_child() || which.transfer || peak == limits.peaks.end()) return std::nullopt;
   const auto possible = [&] {
     return peak->per_second && flop_per_second <= kBetterThanTheProbe * *peak->per_second;

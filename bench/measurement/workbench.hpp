@@ -22,8 +22,8 @@ struct Workbench {
   Limits limits = {};
   std::unique_ptr<Measurement> active = {}, baseline = {};
   std::function<bool(bool enough)> turns = {};  // of a child
-  double started = now_seconds();  // of a steady clock
-  double kernel_seconds = 0;       // of kernels under test
+  double started = now_seconds();               // of a steady clock
+  double kernel_seconds = 0;                    // of kernels under test
 
   double elapsed_seconds() const { return now_seconds() - started; }
   // Of the run's budget; infinite without one.

@@ -19,11 +19,12 @@ struct ChildEnd {
   double answered_after = 0, answered_before = 0;
 };
 
-// The descriptor on which a child answers, and those by which it takes turns with this process.
+// The descriptor on which a child answers, and those by which its samples are interleaved with
+// those of this process.
 inline constexpr int kAnswer = 3, kTurn = 4, kTurnOver = 5;
 
-// Called at each turn of this process, in which the child and what it started stand still. `enough`:
-// the child needs no further turn. Returns whether it gets one.
+// Called at each turn of this process, in which the child and what it started stand still.
+// `enough`: the child needs no further turn. Returns whether it gets one.
 using BetweenTurns = std::function<bool(bool enough)>;
 
 // Runs it to its end, or ends it after so many seconds, with all processes that it started, also

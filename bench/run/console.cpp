@@ -256,8 +256,9 @@ std::string Console::result(const std::string& name, const Row& row, const std::
   text = line(text, width);
   if (row.versus)
     text += note(
-        formatted("%.4f times as fast as %s, interleaved (95 %% interval of this process: %.4f to %.4f)",
-                  row.versus->ratio, row.versus->kernel.c_str(), row.versus->low, row.versus->high),
+        formatted(
+            "%.4f times as fast as %s, interleaved (95 %% interval of this process: %.4f to %.4f)",
+            row.versus->ratio, row.versus->kernel.c_str(), row.versus->low, row.versus->high),
         width);
   if (row.parts) text += note(parts_text(row), width);
   if (results_.of_roof(row).value_or(0) > 1)

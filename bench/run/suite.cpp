@@ -97,8 +97,8 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   results_->raise_peaks(bench_.limits.peaks);
 }
 
-// A side that is code of a user has a process of its own, and this one takes turns with it as the
-// other side. Both in one where several files have a part in it, or memory is too short.
+// A side that is code of a user has a process of its own, and this one is the other side. Both in
+// one where several files have a part in it, or memory is too short.
 void Suite::measure_in_child(const Case& which, const std::vector<Case>& baselines,
                              std::optional<std::int64_t> samples, Row& row) {
   const auto users = [](const Case& one) { return one.kernel->is_users(); };

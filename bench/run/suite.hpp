@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "bench/run/child.hpp"
 #include "bench/measurement/interleaving.hpp"
 #include "bench/measurement/library_rates.hpp"
 #include "bench/measurement/workbench.hpp"
 #include "bench/record/record.hpp"
+#include "bench/run/child.hpp"
 
 namespace gemm::bench {
 

@@ -11,10 +11,10 @@ struct Versus {
   std::string kernel;  // the other's label
   bool library = false;
   bool shared_process = false;  // with code of a user on either side
-  double ratio = 0;          // speed of this one over that of the other
-  double low = 0, high = 0;  // 95 % interval
-  double seconds = 0;        // median of the other
-  std::int64_t samples = 0;  // of each
+  double ratio = 0;             // speed of this one over that of the other
+  double low = 0, high = 0;     // 95 % interval
+  double seconds = 0;           // median of the other
+  std::int64_t samples = 0;     // of each
 };
 
 // Of the launches that were timed (measurement/ring.hpp).

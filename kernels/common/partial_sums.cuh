@@ -32,8 +32,8 @@ struct PartialSumsMemory {
   simt::DeviceMemory memory;
 };
 
-// So many sums and flags, or nothing if there are none: those of the launch that was prepared before,
-// if they are as many, since launches follow one another. Throws std::runtime_error.
+// So many sums and flags, or nothing if there are none: those of the launch that was prepared
+// before, if they are as many, since launches follow one another. Throws std::runtime_error.
 inline PartialSumsMemory partial_sums(std::int64_t sums, std::int64_t flags) {
   static struct {
     std::int64_t sums, flags;

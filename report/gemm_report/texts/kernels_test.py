@@ -123,9 +123,9 @@ def test_the_ladder_told_is_what_its_records_give() -> None:
 
 def test_every_kernel_of_our_own_is_told_and_nothing_else() -> None:
     text = (KERNELS / "README.md").read_text(encoding="utf-8")
-    for name in re.findall(r"\]\(((?:cpu|simt|tensor|library)/[^)#]+)[#)]", text):
+    for name in re.findall(r"\]\(((?:cpu|ladder|best|library)/[^)#]+)[#)]", text):
         assert (KERNELS / name).is_file(), f"kernels/README.md tells of {name}, which is not there"
-    folders = ("cpu", "simt", "tensor")
+    folders = ("cpu", "ladder", "best")
     sources = own_files(
         *(f"kernels/{each}/**/*{kind}" for each in folders for kind in (".cpp", ".cu"))
     )

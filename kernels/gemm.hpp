@@ -60,16 +60,13 @@ struct Device {
   int sm_count = 0;            // 0 on a CPU
   int cores = 0;               // hardware threads that a CPU kernel may use; 0 on a GPU
   std::int64_t last_level_cache_bytes = 0;
-  // For time models; those of an H200 where unknown. Bytes per second are what reads reach.
-  static constexpr double kH200Hz = 1.98e9, kH200Dram = 4.63e12, kH200L2 = 9.83e12;
-  double dram_bytes_per_second = kH200Dram, l2_bytes_per_second = kH200L2;
-  double sm_hz = kH200Hz;  // highest clock of the SMs
+  // For the model of a plan's time: what was measured on the device, or what an H200 has.
+  double dram_bytes_per_second = 4.63e12, l2_bytes_per_second = 9.83e12;
+  double sm_hz = 1.98e9;  // highest clock of the SMs
   // By size: clusters of so many blocks that fit at once, one block per SM. 0: unknown, or none.
   static constexpr int kPortableCluster = 8;  // larger ones need a GPU that has room for them
   std::array<int, 17> fitting_clusters{};
 
-  // An SM's time relative to that on an H200, where the costs in time models were measured.
-  double clock_ratio() const { return kH200Hz / sm_hz; }
   // Clusters of so many blocks that fit at once. Estimated where unknown: the blocks of a cluster
   // are in one of the groups of some 16 SMs, of which half a cluster stays idle on average.
   int clusters(int size) const {
@@ -97,11 +94,31 @@ struct Operands {
 // times, one launch after another: launches may share a workspace.
 using Launch = std::function<void(Stream)>;
 
+// What one launch of a plan asks of a device, from which parts/cost.hpp predicts its time.
+struct Work {
+  Traffic traffic;
+  double cycles;         // of an SM's arithmetic units at their peak rate, on average of all SMs
+  double busiest = 1;    // share of the SM with most work, relative to that average
+  double lines = 0;      // bytes of the cache lines that all SMs load; 0: the traffic of the L2
+  double packed = 0;     // bytes that a launch before it reads and writes
+  double launches = 1;   // one after another
+  double tiles = 1;      // that an SM begins with nothing to compute meanwhile
+  double tail = 0;       // bytes that it stores and adds meanwhile: elements of C and partial sums
+  double exchanges = 0;  // of partial sums for which it waits, one after another
+};
+
 // One way of computing a problem on a device, such as a tile shape with its schedule.
 struct Candidate {
-  double seconds;  // of one launch, by a model with measured constants
-  Traffic traffic;
+  std::string plan;  // its name, unique among the candidates of a kernel for a problem
+  Work work;
   std::function<Launch(const Operands&)> prepare;  // as Kernel::prepare
+};
+
+// The plan that a kernel runs, and where it comes from: "tried" now, "cached" from an earlier
+// trial, or "model".
+struct PlanChoice {
+  std::string name, source;
+  bool operator==(const PlanChoice&) const = default;
 };
 
 struct Parameter {
@@ -125,14 +142,18 @@ struct Kernel {
   // Null if there is no model.
   std::function<Traffic(const Problem&, const Device&)> traffic;
 
-  // Time of one launch in seconds, by a model with measured constants; null if there is none. Best
-  // picks by it. Called, as `traffic` is, only where `unsupported` has no reason; must not throw.
-  std::function<double(const Problem&, const Device&)> estimate;
+  // What a launch asks of the device; null if there is no model of it. Best considers only kernels
+  // that have it. Called, as `traffic` is, only where `unsupported` has no reason; must not throw.
+  std::function<Work(const Problem&, const Device&)> work;
 
   // The plans among which a kernel chooses, at least one; null if it has only one. Registration
-  // derives `traffic`, `estimate` and `prepare` from it: the kernel runs the least estimate. Called
-  // as `estimate` is.
+  // derives `traffic`, `work` and `prepare` from it: the kernel runs the plan of which the model
+  // (parts/cost.hpp) predicts the shortest time. Called as `work` is.
   std::function<std::vector<Candidate>(const Problem&, const Device&)> candidates;
+
+  // The plan of a problem that was prepared; null if the kernel has only one. Registration derives
+  // it, too.
+  std::function<std::optional<PlanChoice>(const Problem&, const Device&)> chosen;
 
   // Untimed, once per operand set: makes plans, handles, tensor maps and workspaces, which live as
   // long as the Launch. Throws std::exception on failure.

@@ -1,12 +1,11 @@
 #include "kernels/registry.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
-#include <tuple>
+
+#include "kernels/parts/cost.hpp"
 
 namespace gemm {
 namespace {
@@ -17,27 +16,11 @@ std::vector<RegisteredKernel>& kernels() {
   return all;
 }
 
-const std::initializer_list<TunedPoint> kTuned = {
-#include "kernels/tuned.inc"
-};
-
 std::string joined(const std::vector<Parameter>& parameters) {
   std::string text;
   for (const Parameter& parameter : parameters)
     text += (text.empty() ? "" : "/") + parameter.name + ":" + parameter.value;
   return text;
-}
-
-// Distance of a tuned point from a problem, most important first.
-std::tuple<bool, int, double> distance(const TunedPoint& tuned, const Problem& p,
-                                       const Device& device) {
-  const auto octaves = [](std::int64_t x, std::int64_t y) {
-    return std::fabs(std::log2(static_cast<double>(x) / static_cast<double>(y)));
-  };
-  return {
-      tuned.precision != p.precision,
-      std::abs(tuned.compute_capability - device.compute_capability),
-      octaves(tuned.shape[0], p.m) + octaves(tuned.shape[1], p.n) + octaves(tuned.shape[2], p.k)};
 }
 
 // Appends what is missing, and sorts.
@@ -63,13 +46,17 @@ std::string stem_of(const std::filesystem::path& file) {
   return stem;
 }
 
-// A kernel that chooses runs the candidate with the least estimate.
+// A kernel that chooses runs the candidate of which the model predicts the shortest time.
 void complete(Kernel& kernel) {
   const auto best = [candidates = kernel.candidates](const Problem& p, const Device& device) {
-    return std::ranges::min(candidates(p, device), {}, &Candidate::seconds);
+    return std::ranges::min(candidates(p, device), {},
+                            [&](const Candidate& one) { return seconds(one.work, device); });
   };
-  kernel.traffic = [best](const Problem& p, const Device& d) { return best(p, d).traffic; };
-  kernel.estimate = [best](const Problem& p, const Device& d) { return best(p, d).seconds; };
+  kernel.traffic = [best](const Problem& p, const Device& d) { return best(p, d).work.traffic; };
+  kernel.work = [best](const Problem& p, const Device& d) { return best(p, d).work; };
+  kernel.chosen = [best](const Problem& p, const Device& d) {
+    return std::optional(PlanChoice{best(p, d).plan, "model"});
+  };
   kernel.prepare = [best](const Problem& p, const Device& d, const Operands& o) {
     return best(p, d).prepare(o);
   };
@@ -96,27 +83,14 @@ bool is_tunable(std::string_view name) {
   });
 }
 
-std::span<const TunedPoint> tuned_points() { return kTuned; }
-
-const Kernel* tuned(const std::vector<Kernel>& points, std::span<const TunedPoint> table,
-                    const Problem& p, const Device& device) {
-  const Kernel* best = nullptr;
-  std::optional<std::tuple<bool, int, double>> nearest;
-  for (const Kernel& point : points) {
-    if (std::ranges::find(point.precisions, p.precision) == point.precisions.end()) continue;
-    if (std::ranges::find(point.layouts, p.layout) == point.layouts.end()) continue;
-    if (point.unsupported && point.unsupported(p, device)) continue;
-    if (best == nullptr) best = &point;
-    const std::string parameters = joined(point.parameters);
-    for (const TunedPoint& entry : table) {
-      if (entry.kernel != point.name || entry.parameters != parameters) continue;
-      const auto far = distance(entry, p, device);
-      if (nearest && far >= *nearest) continue;
-      nearest = far;
-      best = &point;
-    }
-  }
-  return best;
+const Kernel* first_that_runs(const std::vector<Kernel>& points, const Problem& p,
+                              const Device& device) {
+  const auto found = std::ranges::find_if(points, [&](const Kernel& point) {
+    return std::ranges::find(point.precisions, p.precision) != point.precisions.end() &&
+           std::ranges::find(point.layouts, p.layout) != point.layouts.end() &&
+           !(point.unsupported && point.unsupported(p, device));
+  });
+  return found == points.end() ? nullptr : &*found;
 }
 
 const std::vector<RegisteredKernel>& registry() { return kernels(); }
@@ -150,7 +124,7 @@ TunableRegistration::TunableRegistration(std::vector<Kernel> points, std::source
   }
   const auto all = std::make_shared<const std::vector<Kernel>>(std::move(points));
   const auto pick = [all](const Problem& p, const Device& device) {
-    return tuned(*all, kTuned, p, device);
+    return first_that_runs(*all, p, device);
   };
   chosen.unsupported = [all, pick](const Problem& p,
                                    const Device& device) -> std::optional<std::string> {
@@ -164,9 +138,9 @@ TunableRegistration::TunableRegistration(std::vector<Kernel> points, std::source
     chosen.traffic = [pick](const Problem& p, const Device& device) {
       return pick(p, device)->traffic(p, device);
     };
-  if (chosen.estimate)
-    chosen.estimate = [pick](const Problem& p, const Device& device) {
-      return pick(p, device)->estimate(p, device);
+  if (chosen.work)
+    chosen.work = [pick](const Problem& p, const Device& device) {
+      return pick(p, device)->work(p, device);
     };
   chosen.prepare = [pick](const Problem& p, const Device& device, const Operands& o) {
     return pick(p, device)->prepare(p, device, o);

@@ -2,12 +2,9 @@
 // is adding one file.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <source_location>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,27 +55,14 @@ struct Registration {
 };
 
 // Registers a tunable kernel, given all points of its tuning space, the default first. Each point
-// becomes a variant. The kernel without parameters runs the point that tools/tune found to be the
-// fastest for the most similar problem on the most similar device (kernels/tuned.inc), or the first
-// point that supports the problem.
+// becomes a variant. The kernel without parameters runs the first point that supports the problem.
 struct TunableRegistration {
   explicit TunableRegistration(std::vector<Kernel> points,
                                std::source_location file = std::source_location::current());
 };
 
-// An entry of kernels/tuned.inc: the fastest point for a shape.
-struct TunedPoint {
-  std::string_view kernel;
-  Precision precision;
-  int compute_capability;
-  std::array<std::int64_t, 3> shape;  // m, n, k
-  std::string_view parameters;        // "BM:128/BN:128/BK:8/NR:16"
-};
-
-std::span<const TunedPoint> tuned_points();
-
-// The best of `points`, all of one kernel, for this problem; null if none supports it.
-const Kernel* tuned(const std::vector<Kernel>& points, std::span<const TunedPoint> table,
-                    const Problem& p, const Device& device);
+// The first of `points` that supports this problem; null if none does.
+const Kernel* first_that_runs(const std::vector<Kernel>& points, const Problem& p,
+                              const Device& device);
 
 }  // namespace gemm

@@ -82,61 +82,25 @@ TEST(Registry, LabelsCarryTheParameters) {
   EXPECT_EQ(kernel.label(), "Tiled/tile:16/stages:3");
 }
 
-// The most similar device first, then the most similar shape; without an entry the first point that
-// supports the problem.
-TEST(Tuning, TakesThePointOfTheMostSimilarProblem) {
-  const auto point = [](std::string tile) {
-    return Kernel{.name = "K", .parameters = {{"T", tile}}, .precisions = {Precision::f32}};
-  };
-  std::vector<Kernel> points{point("8"), point("16"), point("32")};
-  const TunedPoint table[] = {{"K", Precision::f32, 90, {4096, 4096, 4096}, "T:32"},
-                              {"K", Precision::f32, 90, {256, 256, 256}, "T:16"},
-                              {"K", Precision::f32, 75, {4096, 4096, 4096}, "T:8"},
-                              {"Other", Precision::f32, 90, {300, 300, 300}, "T:8"}};
-  Device hopper{.kind = Device::Kind::gpu, .compute_capability = 90}, turing = hopper;
-  turing.compute_capability = 75;
-  const auto chosen = [&](std::int64_t size, const Device& device) {
-    return tuned(points, table, {size, size, size, Precision::f32}, device)->parameters[0].value;
-  };
-  EXPECT_EQ(chosen(3000, hopper), "32");
-  EXPECT_EQ(chosen(300, hopper), "16");
-  EXPECT_EQ(chosen(300, turing), "8");
-  points[2].unsupported = [](const Problem&, const Device&) {
-    return std::optional<std::string>("no");
-  };
-  EXPECT_EQ(chosen(3000, hopper), "16");
-  EXPECT_EQ(tuned(points, {}, {9, 9, 9, Precision::f32}, hopper)->parameters[0].value, "8");
-  EXPECT_EQ(tuned(points, table, {9, 9, 9, Precision::f64}, hopper), nullptr);
-}
-
-TEST(Tuning, TakesAPointThatReadsTheLayout) {
+TEST(Tuning, TakesTheFirstPointThatSupportsTheProblem) {
   const auto point = [](std::string tile, std::vector<Layout> layouts) {
     return Kernel{.name = "K",
                   .parameters = {{"T", tile}},
                   .precisions = {Precision::f32},
                   .layouts = std::move(layouts)};
   };
-  const std::vector<Kernel> points{point("8", {Layout::nn}), point("16", {Layout::nn, Layout::nt})};
-  const auto chosen = [&](Layout layout) {
-    return tuned(points, {}, {64, 64, 64, Precision::f32, layout}, Device{});
+  std::vector<Kernel> points{point("8", {Layout::nn}), point("16", {Layout::nn, Layout::nt})};
+  const auto chosen = [&](Layout layout, Precision precision = Precision::f32) {
+    return first_that_runs(points, {64, 64, 64, precision, layout}, Device{});
   };
   EXPECT_EQ(chosen(Layout::nn), &points[0]);
   EXPECT_EQ(chosen(Layout::nt), &points[1]);
   EXPECT_EQ(chosen(Layout::tn), nullptr);
-}
-
-// An entry of kernels/tuned.inc that names no point would never be used.
-TEST(Tuning, EveryRowOfTheTableNamesAPoint) {
-  if (std::ranges::none_of(registry(), &RegisteredKernel::variant))
-    GTEST_SKIP() << "built without CUDA: no kernel is tunable";
-  for (const TunedPoint& row : tuned_points())
-    EXPECT_TRUE(std::ranges::any_of(registry(),
-                                    [&](const RegisteredKernel& kernel) {
-                                      return kernel.variant &&
-                                             kernel.label() == std::string(row.kernel) + "/" +
-                                                                   std::string(row.parameters);
-                                    }))
-        << row.kernel << "/" << row.parameters;
+  EXPECT_EQ(chosen(Layout::nn, Precision::f64), nullptr);
+  points[0].unsupported = [](const Problem&, const Device&) {
+    return std::optional<std::string>("no");
+  };
+  EXPECT_EQ(chosen(Layout::nn), &points[1]);
 }
 
 TEST(Precision, TableIsIndexedByTheEnumAndNamesAreUnique) {

@@ -146,7 +146,7 @@ const std::vector<Option>& table() {
          o.layouts = list_of(v, "layout", layout_named, names_of_layouts());
        }},
       {kWhat, "variants", "default|all", "default",
-       "tunable kernels with their tuned parameters, or with every point of their tuning space",
+       "tunable kernels with their default parameters, or with every point of their tuning space",
        [](Options& o, const std::string& v) { o.variants = choice<bool>(v, "default|all"); }},
       {kWhat, "versus", "LIST", "",
        "interleave each case with a baseline, sample by sample, and print the ratio of the speeds; "
@@ -165,6 +165,12 @@ const std::vector<Option>& table() {
        [](Options& o, const std::string& v) {
          if (v.empty()) refuse("a file", v);
          o.cublas = v;
+       }},
+      {kWhat, "plans", "FILE", "plans.json in ~/.cache/gemm_bench",
+       "read from this file, and keep in it, which plans of Best a trial found to be the fastest",
+       [](Options& o, const std::string& v) {
+         if (v.empty()) refuse("a file", v);
+         o.plans = v;
        }},
       {kWhat, "allow_debug", "", "", "time a build that is not Release",
        [](Options& o, const std::string&) { o.allow_debug = true; }},

@@ -41,6 +41,7 @@ struct Options {
   std::optional<std::string> versus;  // for parse_versus
   bool library = true;                // is measured where the filter leaves it out
   std::optional<std::string> cublas;  // file to open instead of the loader's
+  std::optional<std::string> plans;   // file that keeps the plans of Best
   double monitor_seconds = 0.02;      // between two readings of the GPU; 0: none
   double patience_seconds = 60;
   PeaksFrom peaks_from = PeaksFrom::cached;

@@ -108,6 +108,9 @@ void Interleaving::complete(Measurement& mine, Row& row) {
   row.verdict = mine.verify();
   require_possible(row.which, row.timing, row.rotation_sets);
   row.launched = bench_.backend->kernels_of(mine.kernel());
+  if (const RegisteredKernel& kernel = *row.which.kernel; kernel.chosen)
+    if (const auto plan = kernel.chosen(row.which.problem, bench_.backend->device()))
+      row.plan = {plan->name, plan->source};
   if (row.which.transfer) row.parts = mine.time_parts();
 }
 

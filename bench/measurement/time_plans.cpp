@@ -15,6 +15,7 @@
 #include "bench/device/problem_data.hpp"
 #include "bench/timing/timing.hpp"
 #include "kernels/layout.hpp"
+#include "kernels/parts/cost.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm::bench {
@@ -23,18 +24,21 @@ namespace {
 constexpr const char* kUsage =
     "usage: time_plans SHAPES PRECISION LAYOUT [LIMIT [SECONDS]]\n\n"
     "SHAPES are those of --gemm_shapes, such as random:40:1. For cuBLASLt and each plan of each\n"
-    "kernel with a time model it prints: shape, precision, layout, kernel, plan, predicted time\n"
-    "(0 if there is none) and measured time, in microseconds, and the SM clock in MHz (0 if it\n"
-    "is unknown). Plans that are predicted to take over LIMIT times (3) as long as the best of\n"
-    "their kernel are left out. Four samples of SECONDS (0.001) of each plan of a problem\n"
+    "kernel with a model of its work it prints: shape, precision, layout, kernel, plan, predicted\n"
+    "time (0 if there is none) and measured time, in microseconds, the SM clock in MHz (0 if it "
+    "is\n"
+    "unknown), and the work as parts/cost.hpp has it: cycles, busiest, shared, l2, dram, lines,\n"
+    "packed, launches, tiles, tail, exchanges. Plans that are predicted to take over LIMIT times\n"
+    "(3) as long as the best of their kernel are left out. Four samples of SECONDS (0.001) of each "
+    "plan of a problem\n"
     "are interleaved; with 0.02 a GPU works at its power limit. Results are not verified.\n"
     "Needs a GPU.\n";
 
 // A plan of a kernel, ready to be timed.
 struct Plan {
-  std::string kernel;
-  std::size_t index;
+  std::string kernel, name;
   double predicted;
+  Work work;
   std::vector<Launch> launches;
   std::size_t batch_size = 0;
   std::unique_ptr<Batch> batch;
@@ -51,11 +55,15 @@ void time_interleaved(const Problem& p, std::vector<Plan>& plans) {
   for (Plan& plan : plans) {
     std::ranges::sort(plan.times, {}, &Elapsed::seconds);
     const Elapsed& time = plan.times[plan.times.size() / 2];
-    std::printf("%s %s %s %s %zu %.3f %.3f %.0f\n", name_of(Shape{p.m, p.n, p.k}).c_str(),
-                std::string(traits_of(p.precision).name).c_str(),
-                std::string(name_of(p.layout)).c_str(), plan.kernel.c_str(), plan.index,
-                plan.predicted * 1e6, time.seconds / static_cast<double>(plan.batch_size) * 1e6,
-                time.sm_hz.value_or(0) / 1e6);
+    const Work& work = plan.work;
+    std::printf(
+        "%s %s %s %s %s %.3f %.3f %.0f %.6g %.6g %.6g %.6g %.6g %.6g %.6g %g %g %.6g %g\n",
+        name_of(Shape{p.m, p.n, p.k}).c_str(), std::string(traits_of(p.precision).name).c_str(),
+        std::string(name_of(p.layout)).c_str(), plan.kernel.c_str(),
+        plan.name.empty() ? "-" : plan.name.c_str(), plan.predicted * 1e6,
+        time.seconds / static_cast<double>(plan.batch_size) * 1e6, time.sm_hz.value_or(0) / 1e6,
+        work.cycles, work.busiest, work.traffic.shared, work.traffic.l2, work.traffic.dram,
+        work.lines, work.packed, work.launches, work.tiles, work.tail, work.exchanges);
   }
   std::fflush(stdout);
   plans.clear();
@@ -67,9 +75,12 @@ void time_plans(Backend& backend, const Problem& p, double limit, double sample_
   TimingPlan timing;
   timing.sample_seconds = sample_seconds;
   std::vector<Plan> plans;
-  const auto make = [&](const RegisteredKernel& kernel, std::size_t index,
-                        const Candidate& candidate) {
-    Plan plan{kernel.label(), index, candidate.seconds, {}};
+  const auto make = [&](const RegisteredKernel& kernel, const Candidate& candidate) {
+    Plan plan{kernel.label(),
+              candidate.plan,
+              seconds(candidate.work, backend.device()),
+              candidate.work,
+              {}};
     for (const Operands& set : data.sets()) plan.launches.push_back(candidate.prepare(set));
     const BatchPlan batch = try_out(backend, timing, plan.launches);
     plan.batch_size = batch.size;
@@ -79,7 +90,7 @@ void time_plans(Backend& backend, const Problem& p, double limit, double sample_
   const auto has = [](const auto& list, auto value) { return std::ranges::count(list, value) > 0; };
   for (const RegisteredKernel& kernel : registry()) {
     const bool library = kernel.name == "cuBLASLt",
-               ours = kernel.estimate && !(kernel.variant && kernel.candidates);
+               ours = kernel.work && !(kernel.variant && kernel.candidates);
     if (!(library || ours) || kernel.name == "Best" || !has(kernel.precisions, p.precision) ||
         !has(kernel.layouts, p.layout) ||
         (kernel.unsupported && kernel.unsupported(p, backend.device())))
@@ -89,18 +100,20 @@ void time_plans(Backend& backend, const Problem& p, double limit, double sample_
       candidates = kernel.candidates(p, backend.device());
     else
       candidates.push_back(
-          {ours ? kernel.estimate(p, backend.device()) : 0, {}, [&](const Operands& o) {
-             return kernel.prepare(p, backend.device(), o);
-           }});
-    const double least = std::ranges::min(candidates, {}, &Candidate::seconds).seconds;
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-      if (candidates[i].seconds > limit * least) continue;
+          {"", ours ? kernel.work(p, backend.device()) : Work{},
+           [&](const Operands& o) { return kernel.prepare(p, backend.device(), o); }});
+    const auto predicted = [&](const Candidate& one) {
+      return seconds(one.work, backend.device());
+    };
+    const double least = predicted(std::ranges::min(candidates, {}, predicted));
+    for (const Candidate& candidate : candidates) {
+      if (predicted(candidate) > limit * least) continue;
       try {
-        make(kernel, i, candidates[i]);
+        make(kernel, candidate);
       } catch (const std::exception&) {  // no memory for so many workspaces
         if (plans.empty()) throw;
         time_interleaved(p, plans);
-        make(kernel, i, candidates[i]);
+        make(kernel, candidate);
       }
     }
   }

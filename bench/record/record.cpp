@@ -45,6 +45,7 @@ void fields(Io& io, Like<Verdict> auto& verdict) {
 
 JSON_FIELDS(Versus, kernel, library, shared_process, ratio, low, high, seconds, samples)
 JSON_FIELDS(Checks, passes, launches, checked, uses, lead_ratio, launch_share)
+JSON_FIELDS(RowPlan, name, source)
 JSON_FIELDS(PartTimes, to_device_seconds, kernel_seconds, from_device_seconds)
 JSON_FIELDS(Deviation, code, value, text)
 JSON_FIELDS(OthersLoad, cpus, busy_share, steal_share)
@@ -54,6 +55,7 @@ void fields(Io& io, Like<Row> auto& row) {
   io("rotation_sets", Counted(row.rotation_sets));
   io("batch", Counted(row.batch));
   io("launch", row.launch);
+  io("plan", row.plan);
   io("device_kernels", row.launched.names);
   io("device_code", row.launched.code);
   io("verification", row.verdict);

@@ -26,13 +26,19 @@
 
 namespace gemm::bench {
 
+// As PlanChoice.
+struct RowPlan {
+  std::string name, source;
+};
+
 // One kernel on one problem, one repetition.
 struct Row {
   Case which;
   Timing timing;
   std::int64_t rotation_sets = 0, batch = 0;  // 0: never got that far
   std::string launch;
-  LaunchedKernels launched;  // by one launch
+  std::optional<RowPlan> plan;  // of a kernel that chooses
+  LaunchedKernels launched;     // by one launch
   std::optional<Verdict> verdict;
   std::optional<Versus> versus;
   std::optional<PartTimes> parts;  // of a case with a transfer

@@ -30,6 +30,7 @@
 #include "bench/run/peaks_only.hpp"
 #include "bench/run/reporters.hpp"
 #include "bench/run/user_kernels.hpp"
+#include "kernels/best/plans.hpp"
 #include "kernels/libraries.hpp"
 #include "kernels/user/python.hpp"
 
@@ -47,7 +48,8 @@ std::vector<std::string> publishable(int argc, char** argv) {
     const auto value = argument.find('=') + 1;
     if (argument.starts_with("--gemm_tell_record=")) continue;
     if (!argument.starts_with("--benchmark_out=") && !argument.starts_with("--gemm_shapes=") &&
-        !argument.starts_with("--gemm_kernel=") && !argument.starts_with("--gemm_cublas=")) {
+        !argument.starts_with("--gemm_kernel=") && !argument.starts_with("--gemm_cublas=") &&
+        !argument.starts_with("--gemm_plans=")) {
       command.push_back(argument);
       continue;
     }
@@ -250,6 +252,13 @@ int run(int argc, char** argv, std::optional<std::string> token = std::nullopt) 
     if (!token) token = take_token();
   }
   take_given_cublas(options, device.kind, why_no_gpu);
+  if (options.plans) {
+    try {
+      keep_plans_in(*options.plans);
+    } catch (const std::runtime_error& error) {
+      throw BadInput("--gemm_plans=" + std::string(error.what()));
+    }
+  }
   register_user_kernels(options, device.kind, why_no_gpu);
   const bool users = !options.kernels.empty();
   if (options.shapes.empty())

@@ -1,144 +1,189 @@
-// Picks the fastest of our kernels' candidates for a problem, on CUDA cores or tensor cores, by
-// their own models of their time: waves of tiles, measured rates, bytes. There is no table of
-// sizes. The record names the GPU kernel that ran.
+// The fastest plan of all our kernels for a problem: the model (parts/cost.hpp) makes a shortlist,
+// a trial of some 0.3 s chooses from it, and the choice is kept on disk (plans.hpp). There is no
+// table of sizes. The record names the plan and the GPU kernel that ran.
 //
-// pick:tried times some of the best by the models and runs the fastest.
+// pick:model runs the plan of the shortest prediction, without a trial.
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "kernels/best/plans.hpp"
+#include "kernels/parts/cost.hpp"
 #include "kernels/parts/trial.hpp"
 #include "kernels/registry.hpp"
 
-namespace gemm::simt {
+namespace gemm::best {
 namespace {
+
+constexpr std::size_t kShortlist = 24;
 
 bool runs(const RegisteredKernel& kernel, const Problem& p, const Device& device) {
   const auto has = [](const auto& list, auto value) {
     return std::ranges::find(list, value) != list.end();
   };
   const bool repeats = kernel.variant && kernel.candidates;  // those of the kernel itself
-  return device.sm_count > 0 && kernel.estimate && !repeats && kernel.name != "Best" &&
+  return device.sm_count > 0 && kernel.work && !repeats && kernel.name != "Best" &&
          has(kernel.precisions, p.precision) && has(kernel.layouts, p.layout) &&
          !(kernel.unsupported && kernel.unsupported(p, device));
 }
 
-// The least estimate first: the best of each kernel that runs, and the best of their others, up to
-// `most` in all. Of the points of a tuning space with the same estimate the one that tools/tune
-// found, or the first.
-std::vector<Candidate> candidates(const Problem& p, const Device& device, std::size_t most = 1) {
-  std::vector<std::pair<std::string_view, std::vector<Candidate>>> kernels;
+// All plans, the shortest prediction first. A tuned kernel without parameters is one of its points.
+std::vector<Candidate> plans_of(const Problem& p, const Device& device) {
+  std::vector<std::pair<double, Candidate>> all;
   for (const RegisteredKernel& kernel : registry()) {
-    if (!runs(kernel, p, device)) continue;
-    if (kernels.empty() || kernels.back().first != kernel.name)
-      kernels.emplace_back(kernel.name, std::vector<Candidate>{});
-    std::vector<Candidate>& all = kernels.back().second;
+    const bool is_point =
+        kernel.parameters.empty() && !kernel.candidates && is_tunable(kernel.name);
+    if (!runs(kernel, p, device) || is_point) continue;
+    std::vector<Candidate> plans;
     if (kernel.candidates) {
-      all = kernel.candidates(p, device);
-    } else if (const double estimate = kernel.estimate(p, device);
-               std::ranges::find(all, estimate, &Candidate::seconds) == all.end()) {
-      all.push_back({estimate, kernel.traffic(p, device), [&kernel, p, device](const Operands& o) {
-                       return kernel.prepare(p, device, o);
-                     }});
+      plans = kernel.candidates(p, device);
+    } else {
+      const auto prepare = [&kernel, p, device](const Operands& o) {
+        return kernel.prepare(p, device, o);
+      };
+      plans.push_back({"", kernel.work(p, device), prepare});
+    }
+    for (Candidate& plan : plans) {
+      plan.plan = kernel.label() + (plan.plan.empty() ? "" : "/") + plan.plan;
+      all.emplace_back(seconds(plan.work, device), std::move(plan));
     }
   }
-  std::vector<Candidate> firsts, others;
-  for (auto& [name, all] : kernels) {
-    std::ranges::stable_sort(all, {}, &Candidate::seconds);
-    firsts.push_back(all.front());
-    others.insert(others.end(), all.begin() + 1, all.end());
-  }
-  std::ranges::stable_sort(others, {}, &Candidate::seconds);
-  const std::size_t left = most > firsts.size() ? most - firsts.size() : 0;
-  others.resize(std::min(others.size(), left));
-  firsts.insert(firsts.end(), others.begin(), others.end());
-  std::ranges::stable_sort(firsts, {}, &Candidate::seconds);
-  return firsts;
+  std::ranges::stable_sort(all, {}, [](const auto& one) { return one.first; });
+  std::vector<Candidate> plans;
+  for (auto& [time, plan] : all) plans.push_back(std::move(plan));
+  return plans;
 }
 
-// What trials found: indices of the candidates. Shared by the operand sets of all cases.
-class Trials {
- public:
-  static constexpr std::size_t kMost = 16;
+// The first of them, and the best plan of each kernel that has none among these.
+std::vector<Candidate> shortlist(std::vector<Candidate> plans, std::size_t most) {
+  const auto kernel_of = [](const Candidate& one) {
+    return one.plan.substr(0, one.plan.find('/'));
+  };
+  std::vector<Candidate> all;
+  for (Candidate& plan : plans) {
+    const bool first = std::ranges::find(all, kernel_of(plan), kernel_of) == all.end();
+    if (all.size() < most || first) all.push_back(std::move(plan));
+  }
+  return all;
+}
 
-  std::optional<std::size_t> index(const Problem& p, const Device& device) const {
-    const auto one = std::ranges::find(found_, Key(p, device.name), &Found::first);
-    return one == found_.end() ? std::nullopt : std::optional(one->second);
+// Times the shortlist. Throws std::runtime_error if none of it runs.
+std::string fastest_of(const std::vector<Candidate>& all, const Problem& p, const Device& device,
+                       const Operands& o) {
+  const OperandSets sets(p, device, o);
+  std::vector<std::vector<Launch>> launches(all.size());
+  std::vector<Trial::Work> works;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    try {
+      for (std::size_t set = 0; set < sets.size(); ++set)
+        launches[i].push_back(all[i].prepare(sets.of_launch(set)));
+    } catch (const std::exception&) {  // no memory for its workspaces: it runs on fewer sets
+      cudaGetLastError();
+    }
+    works.emplace_back([&mine = launches[i], launch = std::size_t{0}](Stream stream) mutable {
+      if (mine.empty()) return false;
+      mine[launch++ % mine.size()](stream);
+      return cudaGetLastError() == cudaSuccess;
+    });
+  }
+  return all[Trial().fastest(works)].plan;
+}
+
+std::string key_of(const Problem& p, const Device& device) {
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  return plan_key(p, device, driver);
+}
+
+// What was chosen, for the operand sets of all cases.
+class Choices {
+ public:
+  // Nothing before the problem was prepared.
+  std::optional<PlanChoice> of(const Problem& p, const Device& device) const {
+    const auto found = chosen_.find(key_of(p, device));
+    return found == chosen_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  // The plan that was chosen, or that of the shortest prediction.
+  Candidate plan(const Problem& p, const Device& device) const {
+    std::vector<Candidate> all = plans_of(p, device);
+    const auto choice = of(p, device);
+    const auto found =
+        choice ? std::ranges::find(all, choice->name, &Candidate::plan) : all.begin();
+    return found == all.end() ? all.front() : *found;
   }
 
   Launch prepare(const Problem& p, const Device& device, const Operands& o) {
-    const std::vector<Candidate> all = candidates(p, device, kMost);
-    if (const auto tried = index(p, device)) return all[*tried].prepare(o);
-    const OperandSets sets(p, device, o);
-    std::vector<std::vector<Launch>> launches(all.size());
-    std::vector<Trial::Work> works;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      try {
-        for (std::size_t set = 0; set < sets.size(); ++set)
-          launches[i].push_back(all[i].prepare(sets.of_launch(set)));
-      } catch (const std::exception&) {  // no memory for its workspaces: it runs on fewer sets
-        cudaGetLastError();
+    const std::string key = key_of(p, device);
+    if (!chosen_.contains(key)) {
+      const std::vector<Candidate> all = plans_of(p, device);
+      const auto kept = kept_plan(key);
+      if (kept && std::ranges::find(all, *kept, &Candidate::plan) != all.end()) {
+        chosen_[key] = {*kept, "cached"};
+      } else {
+        chosen_[key] = {fastest_of(shortlist(all, kShortlist), p, device, o), "tried"};
+        keep_plan(key, chosen_[key].name);
       }
-      works.emplace_back([&mine = launches[i], launch = std::size_t{0}](Stream stream) mutable {
-        if (mine.empty()) return false;
-        mine[launch++ % mine.size()](stream);
-        return cudaGetLastError() == cudaSuccess;
-      });
     }
-    const std::size_t fastest = Trial().fastest(works);
-    found_.emplace_back(Key(p, device.name), fastest);
-    return launches[fastest].front();
+    return plan(p, device).prepare(o);
   }
 
  private:
-  using Key = std::tuple<Problem, std::string>;
-  using Found = std::pair<Key, std::size_t>;
-
-  std::vector<Found> found_;
+  std::map<std::string, PlanChoice> chosen_;
 };
 
 Kernel best(bool tried) {
   Kernel kernel{
       .name = "Best",
-      .idea = "Picks the kernel whose model predicts the shortest time.",
-      .source = "NOTES.md: waves, measured rates of tiles, bytes",
+      .idea = "Times the plans that a model puts first, and runs the fastest.",
+      .source = "successive halving: Jamieson and Talwalkar (2016)",
       .rung = 99,
       .precisions = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16,
                      Precision::e4m3, Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast,
                      Precision::f64, Precision::s8},
       .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
       .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
-        if (!candidates(p, device).empty()) return std::nullopt;
-        return "requires a precision and layout of a kernel with a time model on this device";
+        if (std::ranges::any_of(registry(),
+                                [&](const auto& kernel) { return runs(kernel, p, device); }))
+          return std::nullopt;
+        return "requires a precision and layout of a kernel with a model of its work";
       },
-      .candidates = [](const Problem& p, const Device& device) { return candidates(p, device); },
   };
-  if (!tried) return kernel;
-  kernel.parameters = {{"pick", "tried"}};
-  kernel.variant = true;
-  kernel.candidates = nullptr;
-  const auto trials = std::make_shared<Trials>();
-  // Before a trial that of the least estimate.
-  kernel.traffic = [trials](const Problem& p, const Device& device) {
-    return candidates(p, device, Trials::kMost)[trials->index(p, device).value_or(0)].traffic;
+  if (!tried) {
+    kernel.parameters = {{"pick", "model"}};
+    kernel.variant = true;
+    kernel.candidates = [](const Problem& p, const Device& device) {
+      std::vector<Candidate> all = plans_of(p, device);
+      all.resize(1);
+      return all;
+    };
+    return kernel;
+  }
+  const auto choices = std::make_shared<Choices>();
+  kernel.traffic = [choices](const Problem& p, const Device& device) {
+    return choices->plan(p, device).work.traffic;
   };
-  kernel.prepare = [trials](const Problem& p, const Device& device, const Operands& o) {
-    return trials->prepare(p, device, o);
+  kernel.chosen = [choices](const Problem& p, const Device& device) {
+    return choices->of(p, device);
+  };
+  kernel.prepare = [choices](const Problem& p, const Device& device, const Operands& o) {
+    return choices->prepare(p, device, o);
   };
   return kernel;
 }
 
-const Registration picked(best(false));
 const Registration tried(best(true));
+const Registration predicted(best(false));
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::best

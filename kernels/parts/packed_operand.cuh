@@ -319,13 +319,10 @@ constexpr std::int64_t packed_pitch(std::int64_t columns) {
 }
 
 // The cost of a piece of 128 bytes of a row, in cache lines, on average: the lines that it touches,
-// 1 to 1.9, and 0.3 more if rows begin within sectors of 32 bytes, because TMA takes longer for
-// sectors that it reads in part. Pieces begin at multiples of 128 bytes in the row. Rows are
+// 1 to 1.9. Pieces begin at multiples of 128 bytes in the row. Rows are
 // `pitch` bytes apart, and the first one begins at a line.
 inline double lines_touched(std::int64_t pitch) {
-  constexpr double kPartialSectors = 0.3;
-  return 2 - static_cast<double>(std::gcd(pitch, std::int64_t{kCacheLine})) / kCacheLine +
-         (pitch % kSectorBytes == 0 ? 0 : kPartialSectors);
+  return 2 - static_cast<double>(std::gcd(pitch, std::int64_t{kCacheLine})) / kCacheLine;
 }
 // The same of an operand that is read K-major or MN-major, packed where it has to be.
 template <typename T>
@@ -380,13 +377,6 @@ Launch pack(const PackedOperand<T>& one, const PackedOperand<T>& other = {}) {
   const auto kernel = pack_matrices<sizeof(T)>;
   const LaunchShape shape{static_cast<int>(blocks), kPackingThreads, 0, 1, may_overlap(kernel)};
   return [=](Stream stream) { enqueue(kernel, shape, stream, one.packing, other.packing); };
-}
-
-// Time of packing so many bytes, as measured on an H100 and an H200 (NOTES.md).
-inline double packing_seconds(double bytes, const Device& device) {
-  constexpr double kLaunchSeconds = 2.5e-6;  // it overlaps its neighbours
-  constexpr double kOfDram = 0.92;
-  return bytes > 0 ? kLaunchSeconds + bytes / (kOfDram * device.dram_bytes_per_second) : 0;
 }
 
 // Bytes that packing moves: the matrix is read and written once more.

@@ -143,7 +143,7 @@ TEST(PackedOperand, UnalignedRowsTouchMoreLines) {
   EXPECT_EQ(lines_touched(4096), 1);
   EXPECT_EQ(lines_touched(4096 + 64), 1.5) << "every other row begins within a line";
   EXPECT_EQ(lines_touched(4096 + 32), 1.75) << "three of four";
-  EXPECT_DOUBLE_EQ(lines_touched(4096 + 16), 1.875 + 0.3) << "every other row within a sector";
+  EXPECT_DOUBLE_EQ(lines_touched(4096 + 16), 1.875) << "seven of eight";
   const Operand<std::uint16_t> one{nullptr, 1000, 2696, true};
   EXPECT_EQ(lines_touched(one, true), lines_touched(5392)) << "read in place";
   EXPECT_EQ(lines_touched(one, false), 1) << "packed";

@@ -381,26 +381,29 @@ inline double packing_bytes(const Problem& p) {
   return packing_bytes(operand_a<float>(p, nullptr), false) +
          packing_bytes(operand_b<float>(p, nullptr), false);
 }
-inline double packing_seconds(const Problem& p, const Device& device) {
-  return gemm::packing_seconds(packing_bytes(p), device);
-}
-
-// Fitted to measurements on an H100 (NOTES.md): a launch, a K tile on a whole SM, and what
-// store_patch adds to the tiles of an SM.
-inline constexpr double kSpecializedLaunchSeconds = 4e-6, kKTileSeconds = 2.5e-6,
-                        kPatchesSeconds = 2.5e-6;
-
-// Packing adds its bytes at every level; partial sums of `pieces` pieces of tiles are stored, and
-// loaded again through shared memory.
+// Packing adds its bytes at every level.
 template <typename Tile>
-Traffic specialized_traffic(const Problem& p, double pieces = 0) {
+Traffic specialized_traffic(const Problem& p) {
   Traffic traffic = tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
   const double packed = packing_bytes(p);
-  const double partials = pieces * 2 * sizeof(float) * Tile::kBM * Tile::kBN;
-  traffic.dram += packed + partials;
-  traffic.l2 += packed + partials;
-  traffic.shared += packed + partials;
+  traffic.dram += packed;
+  traffic.l2 += packed;
+  traffic.shared += packed;
   return traffic;
+}
+
+// The work of a schedule of these tiles, of blocks or of clusters.
+template <typename Tile>
+Work specialized_work(const Problem& p, const Device& device, const TileSchedule& schedule) {
+  const double elements = 1.0 * Tile::kBM * Tile::kBN, bytes = sizeof(float) * elements;
+  const double products = elements * schedule.tiles() * static_cast<double>(p.k);
+  const double packed = packing_bytes(p);
+  return work_of(schedule,
+                 {.traffic = specialized_traffic<Tile>(p),
+                  .cycles = fp32_cycles(products, device),
+                  .packed = packed,
+                  .launches = packed > 0 ? 2.0 : 1.0},
+                 device.sm_count, bytes, bytes, false);
 }
 
 // A launch of so many blocks, in clusters of so many. Fills in the SpecializedWork part of `work`

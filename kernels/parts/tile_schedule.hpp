@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "kernels/gemm.hpp"
 
@@ -106,66 +108,6 @@ class TileWalk {
   int k_tile_, end_, tile_;
 };
 
-// The cost of a block's work in seconds, as measured on an H100 and an H200 (NOTES.md).
-struct TileCost {
-  double k_tile;              // one K tile
-  double finish;              // storing a tile or a partial sum, and starting the next tile
-  double exchange;            // waiting for another block's partial sums and adding them
-  double further = exchange;  // the same for each further block's
-  double one_wave = 1;        // share of k_tile that is left where no whole wave is computed
-  double alone = 1;           // the same where no other block loads, of a single wave
-  // One K tile of a tile that is cut, if that costs more: blocks at different positions along k do
-  // not share what they read in the L2. Where all tiles are cut at the same positions, those at one
-  // position share it: the cost of each position.
-  double streamed_k_tile = 0, position_k_tile = 0;
-  // The least time of a K tile if all blocks load: the L2's for all of them, and for one block that
-  // of its share of DRAM or of its SM. Whole tiles are also loaded during stores.
-  double loaded_k_tile = 0, own_k_tile = 0;
-  // The least time of a wave of whole tiles: that of storing them at the rate of DRAM. Stores
-  // overlap the products of the next wave, but nothing follows those of the last tiles.
-  double stored_wave = 0;
-  // What a block's last tile takes beyond `finish`: products of other tiles hide this part, but
-  // nothing follows the last one.
-  double last = 0;
-
-  // TMA reads so much less from the L2 where blocks do not read the same lines at the same time.
-  static constexpr double kUnshared = 2;
-
-  // In seconds of a device with another SM clock.
-  TileCost on(const Device& device) const {
-    TileCost scaled = *this;
-    for (double* cost :
-         {&scaled.k_tile, &scaled.finish, &scaled.exchange, &scaled.further, &scaled.last})
-      *cost *= device.clock_ratio();
-    return scaled;
-  }
-};
-
-// What a block, or a cluster, reads of each K tile.
-struct TileReads {
-  int rows, columns;    // of A, of B
-  double k_tile_bytes;  // of one row of A, or column of B
-  int group;            // rows of tiles that are computed together
-  double blocks;        // or clusters, that run at once
-};
-// Sets the costs of reading streamed tiles from DRAM, at so many bytes per second. If the rows of A
-// and columns of B of all tiles that are computed at once exceed half of the L2, each block reads
-// its K tiles from DRAM, except those of a matrix that fits half of the L2 and what blocks at the
-// same position along k share.
-inline void add_reads_of_streamed_tiles(TileCost& cost, const Problem& p, const Device& device,
-                                        const TileReads& tile, double dram) {
-  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
-             depth = traits_of(p.precision).input_bytes * static_cast<double>(p.k),
-             half_cache = static_cast<double>(device.last_level_cache_bytes) / 2;
-  const double columns = std::min(n, tile.blocks / tile.group * tile.columns),
-               rows = std::min(m, tile.blocks / std::ceil(columns / tile.columns) * tile.rows);
-  if ((rows + columns) * depth <= half_cache) return;
-  const bool a = m * depth > half_cache, b = n * depth > half_cache;
-  const double per_line = tile.k_tile_bytes / dram;
-  cost.streamed_k_tile = tile.blocks * per_line * ((a ? tile.rows : 0) + (b ? tile.columns : 0));
-  cost.position_k_tile = per_line * ((a ? rows : 0) + (b ? columns : 0));
-}
-
 // The largest share of a block in the streamed tiles; there is at least one.
 struct TileShare {
   double k_tiles;
@@ -180,47 +122,31 @@ struct TileShare {
     pieces = std::ceil(tiles) + (even ? 0 : 1);
     others = even ? std::max(1.0, std::ceil(1 / tiles)) - 1 : std::ceil(1 / tiles);
   }
-  double exchanges(const TileCost& cost) const {
-    return others > 0 ? cost.exchange + (others - 1) * cost.further : 0;
-  }
 };
 
-// The time where two limits apply, (a^4 + b^4)^(1/4): near the larger, but 19 % more if they are
-// equal.
-inline double limited_by(double one, double other) {
-  const auto square = [](double value) { return value * value; };
-  return std::sqrt(std::sqrt(square(square(one)) + square(square(other))));
-}
-
-inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
+// What a schedule adds to the work of computing all of C, which `all` has: how much more the
+// busiest SM does than the average, what it does after its products, and partial sums. A tile has
+// `c_bytes` of C and `sum_bytes` of accumulators. Where `overlaps`, the products of another tile
+// hide what follows those of a tile, except of the last one.
+inline Work work_of(const TileSchedule& schedule, Work all, int sms, double c_bytes,
+                    double sum_bytes, bool overlaps) {
+  const int active = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
   const double waves = 1.0 * schedule.whole / schedule.blocks;
-  const double whole =
-      waves * std::max({schedule.k_tiles * cost.k_tile + cost.finish, cost.stored_wave,
-                        schedule.k_tiles * std::max(cost.loaded_k_tile, cost.own_k_tile)});
-  const double of_wave = std::min(1.0, 1.0 * schedule.tiles() / schedule.blocks);
-  const double last = std::max(cost.last, of_wave * cost.stored_wave - cost.finish);
-  if (schedule.streamed() == 0) return whole + last;
-  const TileShare share(schedule);
-  const auto [k_tiles, even, pieces, others] = share;
-  const double unshared =
-      !even        ? std::max(cost.streamed_k_tile, TileCost::kUnshared * cost.loaded_k_tile)
-      : others > 0 ? std::min(cost.streamed_k_tile, (others + 1) * cost.position_k_tile)
-                   : 0;
-  const double busy = schedule.whole > 0 ? 1 : 1.0 * schedule.streaming / schedule.blocks;
-  const double left =
-      (schedule.whole > 0 ? 1 : cost.one_wave) * (cost.alone + (1 - cost.alone) * busy);
-  const double k_tile = std::max({left * cost.k_tile, cost.own_k_tile, unshared});
-  const double computed = k_tiles * k_tile + pieces * cost.finish;
-  return whole + std::max(computed, k_tiles * busy * cost.loaded_k_tile) + share.exchanges(cost) +
-         last;
-}
-
-// What follows the last loads where all blocks end at once, with one wave of whole tiles or with
-// streamed tiles alone: a store, and the exchange of partial sums. Else 0: others load meanwhile.
-inline double tail_seconds(const TileSchedule& schedule, const TileCost& cost) {
-  if (schedule.whole > (schedule.streamed() == 0 ? schedule.blocks : 0)) return 0;
-  return cost.finish + cost.last +
-         (schedule.streamed() > 0 ? TileShare(schedule).exchanges(cost) : 0);
+  double k_tiles = waves * schedule.k_tiles, ends = waves;
+  if (schedule.streamed() > 0) {
+    const TileShare share(schedule);
+    k_tiles += share.k_tiles;
+    ends += share.pieces;
+    all.exchanges = share.others;
+    if (share.others > 0) all.tail += (1 + share.others) * sum_bytes;
+  }
+  const double partials = 2 * sum_bytes * continued_pieces(schedule);
+  all.traffic.dram += partials;
+  all.traffic.l2 += partials;
+  all.busiest = k_tiles * static_cast<double>(ceil_div(active, sms)) * sms /
+                (1.0 * schedule.tiles() * schedule.k_tiles);
+  all.tail += (overlaps ? 1 : ends) * c_bytes;
+  return all;
 }
 
 // Whether 32 bits hold the number of rows and columns, also of tiles that reach beyond the edges,
@@ -248,32 +174,36 @@ inline TileSchedule whole_tiles(const Problem& p, int rows, int columns, int dep
   return schedule;
 }
 
-// The fastest schedule by this model on a device that runs `blocks` blocks at once. Up to
-// `streamed_waves` full waves may be streamed along with the remainder. Throws as whole_tiles does.
-inline TileSchedule tile_schedule(const Problem& p, int rows, int columns, int depth, int blocks,
-                                  const TileCost& cost, int streamed_waves = 2) {
+// The schedules worth a look on a device that runs `blocks` blocks at once. If the last wave of
+// tiles is not full, a block computes each of its tiles, or several blocks each, in equal shares,
+// or all blocks stream them; so with up to `streamed_waves` full waves in addition. Throws as
+// whole_tiles does.
+inline std::vector<TileSchedule> tile_schedules(const Problem& p, int rows, int columns, int depth,
+                                                int blocks, int streamed_waves = 0) {
   TileSchedule schedule = whole_tiles(p, rows, columns, depth);
   schedule.blocks = blocks;
   const int tiles = schedule.tiles(), waves = tiles / blocks;
-  if (waves * blocks == tiles) return schedule;  // already optimal; do not let rounding decide
-  TileSchedule best = schedule;
-  double least = std::numeric_limits<double>::infinity();
-  const auto consider = [&](int whole, int streaming) {
-    schedule.whole = whole;
+  if (waves * blocks == tiles) return {schedule};
+  std::vector<TileSchedule> all;
+  const auto add = [&](int streaming) {
     schedule.streaming = streaming;
-    const double time = seconds(schedule, cost);
-    if (!(time < least)) return;
-    least = time;
-    best = schedule;
+    if (std::ranges::find(all, schedule) == all.end()) all.push_back(schedule);
   };
-  for (int wave = std::max(0, waves - streamed_waves); wave <= waves; ++wave) {
-    const int whole = wave * blocks, streamed = tiles - whole;
-    consider(whole, std::min<int>(blocks, std::min<std::int64_t>(
-                                              blocks, std::int64_t{streamed} * schedule.k_tiles)));
-    for (int cuts = 1; streamed * cuts <= blocks && cuts <= schedule.k_tiles; ++cuts)
-      consider(whole, streamed * cuts);
+  for (int wave = waves; wave >= std::max(0, waves - streamed_waves); --wave) {
+    schedule.whole = wave * blocks;
+    const int streamed = schedule.streamed(), most = std::min(blocks / streamed, schedule.k_tiles);
+    add(static_cast<int>(
+        std::min<std::int64_t>(blocks, std::int64_t{streamed} * schedule.k_tiles)));
+    if (most > 1) add(streamed);
+    for (int cuts = most; cuts > 0; cuts /= 2) add(streamed * cuts);
   }
-  return best;
+  return all;
+}
+
+// Its name among the plans of a tile.
+inline std::string name_of(const TileSchedule& schedule) {
+  return "whole:" + std::to_string(schedule.whole) +
+         "/streaming:" + std::to_string(schedule.streamed() > 0 ? schedule.streaming : 0);
 }
 
 }  // namespace gemm::simt

@@ -1,7 +1,10 @@
 // Bytes that a tiled kernel moves, from its tile sizes.
 #pragma once
 
+#include <cmath>
+
 #include "kernels/gemm.hpp"
+#include "kernels/parts/cost.hpp"
 #include "kernels/parts/warp_access.hpp"
 
 namespace gemm::simt {
@@ -17,6 +20,18 @@ inline Traffic tile_traffic(const Problem& p, int rows, int columns, int depth,
   return {.dram = bytes_minimum(p),
           .l2 = a * tile_columns + b * tile_rows + traits.output_bytes * 1.0 * p.m * p.n,
           .shared = 128 * wavefronts_per_step * tile_rows * tile_columns * ceil_div(p.k, depth)};
+}
+
+// The work of a grid of such tiles on CUDA cores, of which `blocks` fit an SM.
+inline Work tile_work(const Problem& p, const Device& device, const Traffic& traffic, int rows,
+                      int columns, int blocks) {
+  const double tiles = 1.0 * ceil_div(p.m, rows) * ceil_div(p.n, columns),
+               of_busiest = std::ceil(tiles / device.sm_count);
+  return {.traffic = traffic,
+          .cycles = fp32_cycles(tiles * rows * columns * static_cast<double>(p.k), device),
+          .busiest = of_busiest * device.sm_count / tiles,
+          .tiles = std::ceil(of_busiest / blocks),
+          .tail = 1.0 * traits_of(p.precision).output_bytes * rows * columns};
 }
 
 // How many consecutive elements of a shared-memory row the compiler loads with one instruction.

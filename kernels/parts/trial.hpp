@@ -94,9 +94,10 @@ class Trial {
   // Enqueues the work; false if it cannot.
   using Work = std::function<bool(Stream)>;
 
-  // Index of the one with the lowest median over a few rounds. Each round runs a batch of all, so
-  // that clock drift affects all alike; the first round warms up. Those that fail are skipped.
-  // Throws std::runtime_error if none runs.
+  // Index of the fastest, by successive halving: each round times a batch of all that are left, one
+  // after another and again, so that clock drift affects all alike; the faster half goes on with
+  // batches of twice the time, and the last three are compared most often. Those that fail are
+  // skipped. Throws std::runtime_error if none runs.
   std::size_t fastest(const std::vector<Work>& all) {
     std::vector<Batch> batches;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -104,20 +105,25 @@ class Trial {
       if (auto batch = batch_of(all[i], i)) batches.push_back(std::move(*batch));
     }
     if (batches.empty()) throw std::runtime_error("nothing that was tried runs");
-    if (batches.size() == 1) return batches.front().index;
-    for (int round = 0; round <= 5 && (round < 2 || spent_ < kMilliseconds); ++round)
-      for (Batch& batch : batches) {
-        const float whole = time([&] { check(cudaGraphLaunch(batch.graph.get(), on())); });
-        if (round > 0) batch.milliseconds.push_back(whole / static_cast<float>(batch.launches));
-      }
-    return std::ranges::min_element(batches, {}, &Batch::median)->index;
+    for (float wanted = kBatchMilliseconds; batches.size() > 1; wanted *= 2) {
+      const bool last = batches.size() <= kFinalists;
+      for (Batch& batch : batches) batch.milliseconds.clear();
+      for (int round = 0; round < (last ? 7 : 2) && (round < 1 || spent_ < kMilliseconds); ++round)
+        for (Batch& batch : batches) time(batch, wanted);
+      std::ranges::sort(batches, {}, &Batch::median);
+      if (last || spent_ > kMilliseconds) break;
+      batches.erase(batches.begin() + std::max(kFinalists, (batches.size() + 1) / 2),
+                    batches.end());
+    }
+    return batches.front().index;
   }
 
  private:
   // Approximate time budget, a third of it for the first launches: if one takes longer than that,
   // only the first is tried.
-  static constexpr float kMilliseconds = 300;
-  static constexpr float kBatchMilliseconds = 2;  // the first timing of a launch overestimates it
+  static constexpr float kMilliseconds = 400;
+  static constexpr float kBatchMilliseconds = 1;  // the first timing of a launch overestimates it
+  static constexpr std::size_t kFinalists = 3;
 
   using OwnedStream = Owned<cudaStream_t, cudaStreamDestroy>;
   using Event = Owned<cudaEvent_t, cudaEventDestroy>;
@@ -137,6 +143,7 @@ class Trial {
     std::size_t index;
     GraphExec graph;
     int launches;
+    float once;                       // milliseconds of the graph, as far as is known
     std::vector<float> milliseconds;  // of one launch
 
     float median() const {
@@ -161,7 +168,22 @@ class Trial {
       cudaGetLastError();
       return std::nullopt;
     }
-    return Batch{index, make<GraphExec>(cudaGraphInstantiateWithFlags, graph, 0), launches, {}};
+    const auto milliseconds = once * static_cast<float>(launches);
+    return Batch{index,
+                 make<GraphExec>(cudaGraphInstantiateWithFlags, graph, 0),
+                 launches,
+                 milliseconds,
+                 {}};
+  }
+
+  // About so many milliseconds of the batch.
+  void time(Batch& batch, float wanted) {
+    const int times = std::max(1, static_cast<int>(wanted / batch.once + 0.5F));
+    const float whole = time([&] {
+      for (int i = 0; i < times; ++i) check(cudaGraphLaunch(batch.graph.get(), on()));
+    });
+    batch.once = whole / static_cast<float>(times);
+    batch.milliseconds.push_back(batch.once / static_cast<float>(batch.launches));
   }
 
   bool enqueue(const Work& work) {

@@ -487,6 +487,14 @@ class Departure:
 
 
 @dataclass(frozen=True)
+class Plan:
+    """Which of its plans a kernel ran, and where that comes from."""
+
+    name: Text
+    source: Literal["tried", "cached", "model"]
+
+
+@dataclass(frozen=True)
 class DeviceCode:
     """One GPU kernel that a launch runs: its resources and its occupancy."""
 
@@ -565,6 +573,7 @@ class Row:
     rotation_sets: Count | None = None  # operand sets that launches rotate through
     batch: Count | None = None  # launches in one sample
     launch: Literal["stream", "graph", "call"] | None = None  # how a batch reaches the device
+    plan: Plan | None = None  # of a kernel that chooses
     device_kernels: tuple[Text, ...] = ()  # GPU kernels of one launch
     fingerprint: Hash | None = None  # of all of these; null if one is not ours
     device_code: tuple[DeviceCode, ...] = ()

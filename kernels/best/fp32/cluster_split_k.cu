@@ -82,38 +82,26 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 #endif
 }
 
-// Fitted to measurements on an H100 (NOTES.md): what follows the last K tile, and the first one of
-// another block.
-constexpr double kAddSeconds = 3e-6, kNextSeconds = 3.5e-6;
-
-// Clusters of this size that run at once. Two blocks of one may share an SM; then fewer clusters
-// run at once than the runtime says (NOTES.md).
-template <typename Tile>
-double clusters_at_once(int size, const Device& device) {
-  constexpr double kOfThese = Tile::kBlocks > 1 ? 0.96 : 1;
-  return kOfThese * std::max(Tile::kBlocks * device.clusters(size),
-                             device.clusters((size + Tile::kBlocks - 1) / Tile::kBlocks));
-}
-
-template <typename Tile>
-double seconds_of(const Problem& p, int size, const Device& device) {
-  const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
-  // Blocks end at different times after some waves, so that the last wave need not be full.
-  const double exactly = whole.tiles() / std::floor(clusters_at_once<Tile>(size, device)),
-               waves = exactly < 4 ? std::ceil(exactly) : exactly + 0.25;
-  const double last = kAddSeconds + (p.n % 4 != 0 ? kPatchesSeconds : 0);
-  const double wave = std::ceil(1.0 * whole.k_tiles / size) * kKTileSeconds + last;
-  return kSpecializedLaunchSeconds + packing_seconds(p, device) +
-         (waves * wave + (waves - 1) * kNextSeconds) * device.clock_ratio();
-}
-
 // Each block of a cluster stores a tile of accumulators, and together they load all.
 template <typename Tile>
-Traffic traffic_of(const Problem& p, int size) {
-  Traffic traffic = specialized_traffic<Tile>(p);
-  const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
-  traffic.shared += 2.0 * sizeof(float) * Tile::kBM * Tile::kBN * whole.tiles() * size;
-  return traffic;
+Work work_for(const Problem& p, int size, const Device& device) {
+  TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
+  whole.blocks = whole.whole = whole.tiles();
+  Work work = specialized_work<Tile>(p, device, whole);
+  const double sums = sizeof(float) * Tile::kBM * Tile::kBN;
+  work.traffic.shared += 2 * sums * whole.tiles() * size;
+  // Clusters that run at once: blocks of one may share an SM.
+  const double at_once =
+                   std::max({1, Tile::kBlocks * device.clusters(size),
+                             device.clusters(static_cast<int>(ceil_div(size, Tile::kBlocks)))}),
+               waves = std::ceil(whole.tiles() / at_once);
+  const double k_tiles = static_cast<double>(ceil_div(whole.k_tiles, size));
+  work.busiest =
+      waves * Tile::kBlocks * k_tiles * device.sm_count / (1.0 * whole.tiles() * whole.k_tiles);
+  work.tiles = waves;
+  work.tail = waves * 2 * sums;
+  work.exchanges = waves;
+  return work;
 }
 
 template <typename Tile>
@@ -127,7 +115,8 @@ std::vector<Candidate> candidates(const Problem& p, const Device& device) {
     const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
     for (int size = 2; size <= std::min(Device::kPortableCluster, whole.k_tiles); ++size) {
       if (device.clusters(size) == 0) continue;
-      all.push_back({seconds_of<Tile>(p, size, device), traffic_of<Tile>(p, size),
+      all.push_back({named("tile", Tile::kBM, Tile::kBN) + "/cluster:" + std::to_string(size),
+                     work_for<Tile>(p, size, device),
                      [p, size, tiles = whole.tiles()](const Operands& o) {
                        return specialized_launch<Tile, ClusterWork>(kKernels<Tile>, p, o,
                                                                     {{}, size}, tiles * size, size);

@@ -145,9 +145,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 }
 
 template <typename Tile>
-SplitPoint point(double flop_per_second) {
-  return {{Tile::kBM, Tile::kVectors, Tile::kBK, Tile::kBlocks, flop_per_second,
-           Tile::kBM * Tile::kVectors},
+SplitPoint point() {
+  return {{Tile::kBM, Tile::kVectors, Tile::kBK, Tile::kBlocks, Tile::kBM * Tile::kVectors},
           Tile::slices_on,
           Tile::kWavefronts,
           [](const SplitProblem& p, const SplitPlan& plan, const Device& device) {
@@ -156,13 +155,11 @@ SplitPoint point(double flop_per_second) {
           }};
 }
 
-// FLOP/s of an SM, measured on an H200 (NOTES.md): with 16 and 8 vectors at k = 500,000; with
-// fewer, which are memory-bound, the same FLOP per byte of shared memory.
 const std::array kPoints{
-    point<GemvTile<1, 4, 4, 3>>(45.5e9),
-    point<GemvTile<4, 4, 4, 3>>(106.1e9),
-    point<GemvTile<8, 8, 3, 2>>(166.7e9),
-    point<GemvTile<16, 8, 4, 1>>(189.4e9),
+    point<GemvTile<1, 4, 4, 3>>(),
+    point<GemvTile<4, 4, 4, 3>>(),
+    point<GemvTile<8, 8, 3, 2>>(),
+    point<GemvTile<16, 8, 4, 1>>(),
 };
 
 constexpr std::int64_t kMostVectors = 16;

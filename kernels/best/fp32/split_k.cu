@@ -271,28 +271,9 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
   });
 }
 
-// Seconds by which an element takes an SM of an H200 longer (NOTES.md): copied alone; in pairs; of
-// a Y that stays K-major; copied across lines, of X and of Y.
-constexpr double kSingle = 0.041e-9, kPair = 0.02e-9, kKMajorY = 0.034e-9, kAcrossX = 0.015e-9,
-                 kAcrossY = 0.041e-9;
-
-constexpr double copy_seconds(std::int64_t pitch) {
-  return pitch % 4 == 0 ? 0 : pitch % 2 == 0 ? kPair : kSingle;
-}
-
 template <typename Tile>
-double copy_seconds(const SplitProblem& p) {
-  const double of_x = p.x.right == 1 ? kAcrossX : copy_seconds(p.x.right);
-  const double of_y = p.y.down != 1   ? copy_seconds(p.y.down)
-                      : Tile::kKeepsY ? kKMajorY + copy_seconds(p.y.right)
-                                      : kAcrossY;
-  return of_x * Tile::kBM + of_y * Tile::kBN;
-}
-
-template <typename Tile>
-SplitPoint point(double flop_per_second) {
-  return {{Tile::kBM, Tile::kBN, Tile::kBK, Tile::kBlocks, flop_per_second,
-           Tile::kBM * Tile::kBN * Tile::kDeep},
+SplitPoint point() {
+  return {{Tile::kBM, Tile::kBN, Tile::kBK, Tile::kBlocks, Tile::kBM * Tile::kBN * Tile::kDeep},
           Tile::slices_on,
           Fragments<Tile, true, false>::wavefronts(),  // of other orders the same, except 40 rows
           [](const SplitProblem& p, const SplitPlan& plan, const Device& device) {
@@ -303,26 +284,23 @@ SplitPoint point(double flop_per_second) {
             return split_launch<Tile::kBM, Tile::kBN>(
                 kKernels[p.x.right == 1][p.y.down == 1], slices * Tile::kThreads,
                 slices * Tile::slice_bytes(stages_on(device, Tile::kStages)), p, plan);
-          },
-          copy_seconds<Tile>};
+          }};
 }
 
-// FLOP/s of an SM with the fastest copies, fitted to measurements on an H200 and an H100
-// (NOTES.md). That of one row is a guess: the tile is memory-bound. Of two blocks on an SM one
-// computes while the other one fills its pipeline or adds its slices.
+// Of two blocks on an SM one computes while the other one fills its pipeline or adds its slices.
 const std::array kPoints{
-    point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(76e9),
-    point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(77e9),
-    point<SplitKTile<8, 64, 16, 8, 64, 16, 2, 8, 2, 2>>(363e9),
-    point<SplitKTile<16, 64, 16, 16, 64, 16, 1, 8, 2, 2>>(321e9),
-    point<SplitKTile<24, 128, 16, 24, 64, 16, 1, 4, 2, 2>>(316e9),
-    point<SplitKTile<32, 128, 16, 32, 64, 8, 1, 8, 2, 1>>(364e9),
-    point<SplitKTile<32, 128, 16, 32, 64, 8, 1, 4, 2, 2>>(334e9),
-    point<SplitKTile<40, 128, 16, 40, 64, 16, 1, 6, 3, 1>>(334e9),
-    point<SplitKTile<48, 64, 16, 48, 64, 8, 1, 12, 2, 1>>(345e9),
-    point<SplitKTile<48, 64, 16, 48, 64, 8, 1, 6, 2, 2>>(317e9),
-    point<SplitKTile<64, 64, 16, 32, 64, 8, 1, 4, 2, 2>>(342e9),
-    point<SplitKTile<64, 128, 16, 32, 64, 8, 1, 4, 3, 1>>(375e9),
+    point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(),
+    point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(),
+    point<SplitKTile<8, 64, 16, 8, 64, 16, 2, 8, 2, 2>>(),
+    point<SplitKTile<16, 64, 16, 16, 64, 16, 1, 8, 2, 2>>(),
+    point<SplitKTile<24, 128, 16, 24, 64, 16, 1, 4, 2, 2>>(),
+    point<SplitKTile<32, 128, 16, 32, 64, 8, 1, 8, 2, 1>>(),
+    point<SplitKTile<32, 128, 16, 32, 64, 8, 1, 4, 2, 2>>(),
+    point<SplitKTile<40, 128, 16, 40, 64, 16, 1, 6, 3, 1>>(),
+    point<SplitKTile<48, 64, 16, 48, 64, 8, 1, 12, 2, 1>>(),
+    point<SplitKTile<48, 64, 16, 48, 64, 8, 1, 6, 2, 2>>(),
+    point<SplitKTile<64, 64, 16, 32, 64, 8, 1, 4, 2, 2>>(),
+    point<SplitKTile<64, 128, 16, 32, 64, 8, 1, 4, 3, 1>>(),
 };
 
 constexpr std::int64_t kLargest = 2048;  // of the smaller of m and n

@@ -203,27 +203,23 @@ Launch split_launch(SplitKernel kernel, int threads, int shared_bytes, const Spl
   });
 }
 
-// A point that the model chooses from.
+// A tile, ready to be launched.
 struct SplitPoint {
   SplitTile tile;                   // with the step and accumulators of one slice
   int (*slices_on)(const Device&);  // of a block; 0: the device cannot run it
   double wavefronts;                // in shared memory, per slice and step
   Launch (*launch)(const SplitProblem&, const SplitPlan&, const Device&);
-  // Seconds by which a step along k takes an SM of an H200 longer than with the fastest copies.
-  double (*copy_seconds)(const SplitProblem&) = [](const SplitProblem&) { return 0.0; };
 };
 
+// Without partial sums.
 inline Traffic split_traffic(const Problem& p, const SplitPoint& point, bool swapped,
                              const SplitPlan& plan) {
   const SplitTile& tile = point.tile;
   const std::int64_t m = swapped ? p.n : p.m, n = swapped ? p.m : p.n;
   const double tile_rows = std::ceil(1.0 * m / tile.rows), steps = std::ceil(1.0 * p.k / tile.step);
-  const double partials = 2.0 * 4 * tile.rows * tile.columns * plan.pieces();
-  return {
-      .dram = bytes_minimum(p) + partials,
-      .l2 = 4.0 * (1.0 * m * p.k * plan.tile_columns + 1.0 * p.k * n * tile_rows + 1.0 * m * n) +
-            partials,
-      .shared = 128.0 * point.wavefronts * plan.tiles * steps};
+  return {.dram = bytes_minimum(p),
+          .l2 = 4.0 * (1.0 * m * p.k * plan.tile_columns + 1.0 * p.k * n * tile_rows + 1.0 * m * n),
+          .shared = 128.0 * point.wavefronts * plan.tiles * steps};
 }
 
 // Adds those of the points that run on the device.
@@ -236,13 +232,15 @@ inline void add_candidates(std::vector<Candidate>& all, std::span<const SplitPoi
     SplitTile tile = point.tile;
     tile.step *= slices;
     tile.sums *= slices;
-    tile.flop_per_second =
-        1 / (1 / tile.flop_per_second + point.copy_seconds(q) / (2 * tile.rows * tile.columns));
-    const SplitPlan plan = split_plan(q.m, q.n, q.k, tile, device);
-    all.push_back(
-        {plan.seconds, split_traffic(p, point, swapped, plan), [=, &point](const Operands& o) {
-           return point.launch(split_problem(p, o, swapped), plan, device);
-         }});
+    for (const SplitPlan& plan : split_plans(q.m, q.n, q.k, tile, device))
+      all.push_back({named("tile", tile.rows, tile.columns) + (swapped ? "/swapped" : "") +
+                         "/per_sm:" + std::to_string(tile.blocks) +
+                         "/blocks:" + std::to_string(plan.blocks),
+                     split_work(plan, tile, static_cast<double>(p.k),
+                                split_traffic(p, point, swapped, plan), device),
+                     [=, &point](const Operands& o) {
+                       return point.launch(split_problem(p, o, swapped), plan, device);
+                     }});
   }
 }
 

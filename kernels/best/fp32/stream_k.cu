@@ -99,33 +99,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 #endif
 }
 
-// Fitted to measurements on an H100 (NOTES.md). Where an SM has two blocks, their K tiles take so
-// long together.
-constexpr TileCost kOneBlock{
-    .k_tile = kKTileSeconds, .finish = 2e-6, .exchange = 4.5e-6, .further = 1.6e-6};
-constexpr TileCost kTwoBlocks{
-    .k_tile = 2.55e-6, .finish = 2e-6, .exchange = 4e-6, .further = 1.6e-6, .alone = 0.7};
-
-// The least time of storing C, relative to its bytes at the read rate of DRAM.
-constexpr double kStores = 1.55, kPatchStores = 2.4;
-
-template <typename Tile>
-TileCost cost_of(const Problem& p, const Device& device) {
-  TileCost cost = Tile::kBlocks == 1 ? kOneBlock : kTwoBlocks;
-  if (p.n % 4 != 0) cost.finish += kPatchesSeconds / Tile::kBlocks;
-  cost = cost.on(device);
-  const double stores = p.n % 4 == 0 ? kStores : kPatchStores;
-  cost.stored_wave = stores * sizeof(float) * Tile::kBM * Tile::kBN * Tile::kBlocks *
-                     device.sm_count / device.dram_bytes_per_second;
-  return cost;
-}
-
-template <typename Tile>
-TileSchedule schedule_of(const Problem& p, const Device& device) {
-  return tile_schedule(p, Tile::kBM, Tile::kBN, Tile::kBK,
-                       Tile::kBlocks * std::max(1, device.sm_count), cost_of<Tile>(p, device));
-}
-
 template <typename Tile>
 constexpr SpecializedKernels kKernels{stream_k<Tile, Rows::aligned>, stream_k<Tile, Rows::any>};
 
@@ -152,12 +125,13 @@ const Registration registration(specialized_kernel<LargeTile>(
               std::vector<Candidate> all;
               for_each_tile([&]<typename Tile>() {
                 if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return;
-                const TileSchedule schedule = schedule_of<Tile>(p, device);
-                all.push_back(
-                    {kSpecializedLaunchSeconds + packing_seconds(p, device) +
-                         seconds(schedule, cost_of<Tile>(p, device)),
-                     specialized_traffic<Tile>(p, continued_pieces(schedule)),
-                     [p, schedule](const Operands& o) { return launch_of<Tile>(p, schedule, o); }});
+                for (const TileSchedule& one :
+                     tile_schedules(p, Tile::kBM, Tile::kBN, Tile::kBK,
+                                    Tile::kBlocks * std::max(1, device.sm_count), 2))
+                  all.push_back(
+                      {named("tile", Tile::kBM, Tile::kBN) + "/" + name_of(one),
+                       specialized_work<Tile>(p, device, one),
+                       [p, one](const Operands& o) { return launch_of<Tile>(p, one, o); }});
               });
               return all;
             },

@@ -1,12 +1,9 @@
-// Stream-K with the tile size chosen for the problem by a model. Fragments are double-buffered in
+// Stream-K with the tile size chosen for the problem. Fragments are double-buffered in
 // registers, so that the MMAs of one K tile follow those of the last without a gap. Copies run
 // ahead from one tile to the next, so that they go on while C is stored. On compute capability 9.0
 // the largest tiles have a warpgroup that only copies. The grid uses programmatic dependent launch,
 // but does not let the next one begin: blocks start when the last block of the previous grid has
 // ended. Cost: partial sums through global memory, where tiles are cut along k.
-//
-// The model compares waves of whole tiles with shares of cut tiles and the exchange of their
-// partial sums (tile_schedule.hpp), bounded by DRAM bandwidth.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -32,30 +29,18 @@ namespace {
 
 constexpr int kGroup = 8;  // rows of tiles
 
-// The tile of a block. Rates are FLOP/s of an SM of an H200: with as many blocks as fit, and with
-// one; in between with others.
+// The tile of a block, and how many blocks fit an SM.
 struct Choice {
   int rows, columns, depth, warp_rows, warp_columns, stages, blocks;
-  double full, alone;
   bool apart = false;  // of F64Shape
-
-  constexpr double rate(int of_blocks) const {
-    return blocks == 1 ? full : alone + (full - alone) * (of_blocks - 1) / (blocks - 1);
-  }
 };
 constexpr Choice kChoices[] = {
-    {128, 128, 32, 32, 64, 3, 1, 0.45e12, 0.45e12},
-    {128, 64, 16, 32, 32, 4, 1, 0.44e12, 0.44e12},
-    {64, 64, 32, 16, 32, 4, 1, 0.35e12, 0.35e12},
-    {32, 128, 16, 32, 32, 4, 2, 0.42e12, 0.34e12},
-    {128, 32, 16, 32, 32, 4, 2, 0.40e12, 0.32e12},
-    {16, 128, 16, 16, 32, 4, 3, 0.27e12, 0.21e12},
-    {128, 16, 16, 32, 16, 4, 3, 0.27e12, 0.21e12},
-    {64, 32, 32, 32, 16, 4, 2, 0.39e12, 0.31e12},
-    {32, 64, 32, 16, 32, 4, 2, 0.34e12, 0.27e12},
-    {32, 32, 32, 16, 16, 4, 3, 0.29e12, 0.19e12},
-    {128, 128, 32, 32, 64, 3, 1, 0.47e12, 0.47e12, true},
-    {128, 64, 32, 32, 32, 4, 1, 0.45e12, 0.45e12, true},
+    {128, 128, 32, 32, 64, 3, 1},       {128, 64, 16, 32, 32, 4, 1},
+    {64, 64, 32, 16, 32, 4, 1},         {32, 128, 16, 32, 32, 4, 2},
+    {128, 32, 16, 32, 32, 4, 2},        {16, 128, 16, 16, 32, 4, 3},
+    {128, 16, 16, 32, 16, 4, 3},        {64, 32, 32, 32, 16, 4, 2},
+    {32, 64, 32, 16, 32, 4, 2},         {32, 32, 32, 16, 16, 4, 3},
+    {128, 128, 32, 32, 64, 3, 1, true}, {128, 64, 32, 32, 32, 4, 1, true},
 };
 constexpr std::size_t kSmallest = 9;  // needs the least shared memory
 
@@ -174,52 +159,6 @@ __global__ void __launch_bounds__(Tile::Shape::kBlockThreads, Tile::Shape::kBloc
 #endif
 }
 
-struct Plan {
-  simt::TileSchedule schedule;
-  double seconds;
-};
-
-constexpr double kLaunch = 3e-6;  // seconds of an empty launch
-// Of the rates of reads; fitted to measurements on an H100 and an H200, as what follows is
-// (NOTES.md).
-constexpr double kOfDram = 0.95, kOfL2 = 1.05;
-// Time to store a wave of tiles, relative to reading as much; and what rows at multiples of 8 bytes
-// cost, of the operands and of C.
-constexpr double kStores = 0.975, kUnalignedCopies = 1.13, kUnalignedStores = 1.5;
-
-// The best schedule of a choice, with one or more blocks per SM.
-Plan plan_of(const Problem& p, const Device& device, const Choice& one) {
-  Plan best{{}, std::numeric_limits<double>::infinity()};
-  const int sms = std::max(1, device.sm_count);
-  const double sum_bytes = 1.0 * one.rows * one.columns * sizeof(double);
-  const double k_tile_bytes = 1.0 * (one.rows + one.columns) * one.depth * sizeof(double);
-  const double k_tile_flop = 2.0 * one.rows * one.columns * one.depth;
-  for (int blocks = 1; blocks <= one.blocks; ++blocks) {
-    // A block's share of its SM and of the L2.
-    const double l2 = kOfL2 * device.l2_bytes_per_second / (sms * blocks);
-    simt::TileCost cost;
-    cost.k_tile =
-        std::max(device.clock_ratio() * k_tile_flop * blocks / one.rate(blocks), k_tile_bytes / l2);
-    if (lda(p) % 2 != 0 || ldb(p) % 2 != 0) cost.k_tile *= kUnalignedCopies;
-    cost.finish = 0.7e-6 + 0.25 * sum_bytes / l2;
-    cost.exchange = 2.45e-6 + 1.9 * sum_bytes / l2;
-    cost.further = 0.3e-6 + 1.1 * sum_bytes / l2;
-    cost.stored_wave = kStores * sum_bytes * sms * blocks / device.dram_bytes_per_second;
-    if (p.n % 2 != 0) cost.stored_wave *= kUnalignedStores;
-    simt::add_reads_of_streamed_tiles(
-        cost, p, device,
-        {one.rows, one.columns, 1.0 * one.depth * sizeof(double), kGroup, 1.0 * sms * blocks},
-        device.dram_bytes_per_second);
-    const simt::TileSchedule schedule =
-        simt::tile_schedule(p, one.rows, one.columns, one.depth, sms * blocks, cost);
-    const double seconds = simt::seconds(schedule, cost);
-    if (seconds < best.seconds) best = {schedule, seconds};
-  }
-  const double dram = bytes_minimum(p) / (kOfDram * device.dram_bytes_per_second);
-  best.seconds = kLaunch + simt::limited_by(best.seconds, dram);
-  return best;
-}
-
 // What depends on the shape of a choice at compile time.
 struct Instance {
   std::optional<std::string> (*unsupported)(const Problem&, const Device&);
@@ -291,15 +230,25 @@ Kernel stream_k(std::optional<std::size_t> only) {
             std::vector<Candidate> candidates;
             for (std::size_t i = 0; i < std::size(kChoices); ++i) {
               if (!runs(p, device, i)) continue;
-              const auto [schedule, seconds] = plan_of(p, device, kChoices[i]);
-              Traffic traffic = kInstances[i].traffic(p);
-              const double partials = simt::continued_pieces(schedule) * 2.0 * sizeof(double) *
-                                      kChoices[i].rows * kChoices[i].columns;
-              traffic.dram += partials;
-              traffic.l2 += partials;
-              candidates.push_back({seconds, traffic, [=, schedule = schedule](const Operands& o) {
-                                      return kInstances[i].launch(p, device, o, schedule);
-                                    }});
+              const Choice& one = kChoices[i];
+              const int sms = std::max(1, device.sm_count);
+              const double elements = 1.0 * one.rows * one.columns,
+                           bytes = sizeof(double) * elements;
+              for (int blocks = 1; blocks <= one.blocks; ++blocks)
+                for (const simt::TileSchedule& schedule :
+                     simt::tile_schedules(p, one.rows, one.columns, one.depth, sms * blocks, 2)) {
+                  const double products = elements * schedule.tiles() * static_cast<double>(p.k);
+                  candidates.push_back(
+                      {named("tile", one.rows, one.columns) + (one.apart ? "/apart" : "") +
+                           "/per_sm:" + std::to_string(blocks) + "/" + simt::name_of(schedule),
+                       simt::work_of(schedule,
+                                     {.traffic = kInstances[i].traffic(p),
+                                      .cycles = fp32_cycles(products, device)},
+                                     sms, bytes, bytes, one.apart),
+                       [=](const Operands& o) {
+                         return kInstances[i].launch(p, device, o, schedule);
+                       }});
+                }
             }
             return candidates;
           },

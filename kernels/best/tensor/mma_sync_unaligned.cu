@@ -492,94 +492,53 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks<typename Arithmetic::
 struct UnalignedPlan {
   std::int64_t rows, columns;  // of tiles
   int pieces, k_tiles;         // of a tile; of a piece
-  double seconds;
-  bool early;  // the next launch may begin when C is stored
+  bool early;                  // the next launch may begin when C is stored
 };
 
-// Fitted on an H100, kMoveTf32 on an H200 (NOTES.md). Seconds where nothing else is said.
-constexpr double kLaunch = 2.2e-6,       // a launch
-    kEarly = -0.3e-6,                    // if the next launch begins early
-    kAlone = 1.13e-6,                    // a block that is alone on its SM
-    kAloneKTile = 0.87e-6,               // each of its K tiles
-    kBlock = 0.13e-6,                    // each block of several on an SM
-    kMove = 0.57e-6,                     // 128 lines of a K tile are copied and shifted
-    kMoveTf32 = 0.77,                    // times as long in TF32
-    kMultiply = 0.10e-6,                 // the MMAs of a K tile of 64 x 64
-    kStore = 0.13e-6 / 64,               // 128 bytes of a row of C are stored
-    kRow = 3,                            // a row costs as much as so many of these
-    kOdd = 1.47,                         // times as long if 16-bit rows have odd lengths
-    kIdle = 0.35,                        // share of a wave that its empty places cost
-    kExchange = 2.83e-6,                 // waiting for partial sums
-    kAdd = 0.28e-6, kPartial = 0.55e-6,  // adding, and storing, those of 64 x 64 elements
-    kOfDram = 0.56;                      // share of the rate of DRAM
-
-// Lines that a tile moves on average: the last one rounds up to its half or quarter, or 32.
-inline double moved_lines(std::int64_t lines, int tile) {
-  const std::int64_t last = lines % tile;
-  std::int64_t moved = last > 0 ? tile : 0;
-  while (moved / 2 >= std::max<std::int64_t>(last, 32)) moved /= 2;
-  return static_cast<double>(lines - last + moved) / static_cast<double>(ceil_div(lines, tile));
-}
+// Shifting a line of 128 bytes loads two chunks of 16 bytes for each that it stores, and mma.sync
+// reaches a part of the rate of wgmma.
+constexpr double kShiftLine = 8, kOfWgmma = 0.6;  // cycles of an SM; relative rate
 
 template <typename Shape>
-double seconds_of(const Problem& p, const Device& device, const UnalignedPlan& plan) {
-  const PrecisionTraits& traits = traits_of(p.precision);
-  const bool words = traits.input_bytes == 4;
-  const double tiles = static_cast<double>(plan.rows * plan.columns);
-  const double area = Shape::kBM * Shape::kBN / 4096.0;
-  const double k_tiles = 1.0 * traits.input_bytes * static_cast<double>(p.k) / kLine / plan.pieces;
-  // MN-major operands are moved in rows of a tile's width.
-  const double moved = (transposes_a(p.layout) ? Shape::kBM : moved_lines(p.m, Shape::kBM)) +
-                       (transposes_b(p.layout) ? moved_lines(p.n, Shape::kBN) : Shape::kBN);
-  // Warps whose tile is outside C do not multiply.
-  const double multiplied = static_cast<double>(ceil_div(p.m, Shape::kWM) * Shape::kWM *
-                                                ceil_div(p.n, Shape::kWN) * Shape::kWN) /
-                            4096 / tiles;
-  const bool odd = traits.output_bytes == 2 && p.n % 2 != 0;
-  const double lines = 1.0 * traits.output_bytes * static_cast<double>(p.n) / kLine;
-  const double store = kStore * (odd ? kOdd : 1) * static_cast<double>(p.m) *
-                       (lines + kRow * static_cast<double>(plan.columns)) / tiles / plan.pieces;
-  const double others = plan.pieces - 1;
-  const double block =
-      kBlock + store + kPartial * area * others / plan.pieces +
-      k_tiles * (kMove * (words ? kMoveTf32 : 1) * moved / 128 + kMultiply * multiplied);
-  const double alone = kAlone + kAloneKTile * plan.k_tiles + store;
-  const auto wave = [&](double blocks_of_sm) {
-    return simt::limited_by(alone, blocks_of_sm * block);
-  };
-  constexpr int kReserved = 1024;  // of shared memory, for each block
-  const int room = (simt::shared_memory_limit(device) + kReserved) /
-                   (shared_bytes<Shape>(plan.k_tiles) + kReserved);
-  const double most = std::min(room, words ? kBlocks<float, Shape> : Shape::kBlocks);
-  const double blocks = tiles * plan.pieces / std::max(1, device.sm_count), waves = blocks / most;
-  const double computed = waves <= 1 ? wave(std::ceil(blocks))
-                                     : (waves + kIdle * (std::ceil(waves) - waves)) * wave(most);
-  const double exchange = others > 0 ? kExchange + kAdd * area * others : 0;
-  return kLaunch + (plan.early ? kEarly : 0) + device.clock_ratio() * exchange +
-         simt::limited_by(device.clock_ratio() * computed,
-                          bytes_minimum(p) / (kOfDram * device.dram_bytes_per_second));
+Work work_of(const Problem& p, const Device& device, const UnalignedPlan& plan) {
+  const int bytes = traits_of(p.precision).input_bytes;
+  const double tiles = static_cast<double>(plan.rows * plan.columns), pieces = plan.pieces,
+               elements = 1.0 * Shape::kBM * Shape::kBN, sum_bytes = sizeof(float) * elements,
+               partials = 2 * sum_bytes * tiles * (pieces - 1),
+               lines = tiles * (Shape::kBM + Shape::kBN) * bytes * static_cast<double>(p.k) / kLine,
+               blocks = tiles * pieces, sms = std::max(1, device.sm_count);
+  // A shift loads two chunks and stores one.
+  Traffic traffic = simt::tile_traffic(p, Shape::kBM, Shape::kBN, kLine / bytes,
+                                       Shape::kWavefronts + 3 * (Shape::kBM + Shape::kBN));
+  traffic.dram += partials;
+  traffic.l2 += partials;
+  const double waves = std::ceil(std::ceil(blocks / sms) / Shape::kBlocks);
+  return {.traffic = traffic,
+          .cycles =
+              tensor_cycles(tiles * elements * static_cast<double>(p.k), bytes, device) / kOfWgmma +
+              kShiftLine * lines / sms,
+          .busiest = std::ceil(blocks / sms) * sms / blocks,
+          .tiles = waves,
+          .tail = elements * traits_of(p.precision).output_bytes + (pieces - 1) * sum_bytes,
+          .exchanges = plan.pieces > 1 ? 1.0 : 0.0};
 }
 
-// The fastest by the model first.
 template <typename Shape>
 std::vector<UnalignedPlan> plans_of(const Problem& p, const Device& device) {
   constexpr std::int64_t kMostPieces = 32;
-  constexpr std::size_t kMostPlans = 3;
   const std::int64_t rows = ceil_div(p.m, Shape::kBM), columns = ceil_div(p.n, Shape::kBN),
                      k_tiles = ceil_div(p.k, kLine / traits_of(p.precision).input_bytes);
   const std::int64_t most_blocks = std::int64_t{8} * Shape::kBlocks * device.sm_count;
   std::vector<UnalignedPlan> plans;
-  for (std::int64_t pieces = 1; pieces <= std::min(k_tiles, kMostPieces); ++pieces) {
+  for (std::int64_t pieces = 1; pieces <= std::min(k_tiles, kMostPieces);
+       pieces += 1 + pieces / 8) {
     const std::int64_t each = ceil_div(k_tiles, pieces);
     if (ceil_div(k_tiles, each) != pieces) continue;
     if (pieces > 1 && rows * columns * pieces > most_blocks) break;  // else too much workspace
     // With fewer blocks, those of the next launch would wait where this one's could run.
     const bool early = pieces == 1 && rows * columns > 2 * device.sm_count;
-    plans.push_back({rows, columns, static_cast<int>(pieces), static_cast<int>(each), 0, early});
-    plans.back().seconds = seconds_of<Shape>(p, device, plans.back());
+    plans.push_back({rows, columns, static_cast<int>(pieces), static_cast<int>(each), early});
   }
-  std::ranges::sort(plans, {}, &UnalignedPlan::seconds);
-  plans.resize(std::min(plans.size(), kMostPlans));
   return plans;
 }
 
@@ -613,15 +572,8 @@ void add_candidates(std::vector<Candidate>& to, const Problem& p, const Device& 
       simt::shared_memory_unsupported(shared_bytes<Shape>(), device))
     return;
   for (const UnalignedPlan& plan : plans_of<Shape>(p, device)) {
-    // A shift loads two chunks and stores one.
-    Traffic traffic =
-        simt::tile_traffic(p, Shape::kBM, Shape::kBN, kLine / traits_of(p.precision).input_bytes,
-                           Shape::kWavefronts + 3 * (Shape::kBM + Shape::kBN));
-    const double partials = 2.0 * sizeof(float) * Shape::kBM * Shape::kBN *
-                            static_cast<double>(plan.rows * plan.columns * (plan.pieces - 1));
-    traffic.dram += partials;
-    traffic.l2 += partials;
-    to.push_back({plan.seconds, traffic, [p, plan](const Operands& o) {
+    to.push_back({named("tile", Shape::kBM, Shape::kBN) + "/pieces:" + std::to_string(plan.pieces),
+                  work_of<Shape>(p, device, plan), [p, plan](const Operands& o) {
                     switch (p.precision) {
                       case Precision::bf16:
                         return launch_of<Bf16, Shape>(p, plan, o);

@@ -1,4 +1,4 @@
-// How a GEMM of few tiles is divided among blocks: plans with a model of their time. "Weights" is
+// How a GEMM of few tiles is divided among blocks. "Weights" is
 // the operand whose rows are M of wgmma, "tokens" the one whose rows are N.
 #pragma once
 
@@ -6,11 +6,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/gemm.hpp"
-#include "kernels/parts/tile_schedule.hpp"
+#include "kernels/parts/cost.hpp"
 
 namespace gemm::tensor {
 
@@ -23,7 +24,7 @@ struct SwappedShape {
   bool weights_mn_major = false;   // likewise
   bool through_registers = false;  // the weights
   bool packed = false;             // an operand, by a launch just before
-  double weight_lines = 1;         // cost of 128 bytes of a row in cache lines (lines_touched)
+  double weight_lines = 1;         // that 128 bytes of a row touch (lines_touched)
   double token_lines = 1;          // likewise
   int phases = 1;                  // along k, in which MN-major weights are loaded
   bool swapped = true;             // lines of C are along the rows, else along the tokens
@@ -47,8 +48,7 @@ struct SwappedPlan {
   int phases, stored_rows;          // of a tile; it loads more rows than it stores in phases
   int stages = 2, stage_bytes = 0;  // of the ring
   std::int64_t tiles, token_tiles, k_tiles;
-  double weight_bytes, operand_bytes;
-  double seconds = std::numeric_limits<double>::infinity();  // by the model
+  double weight_bytes;
 
   int cluster() const { return splits * sharers; }
   std::int64_t blocks() const {
@@ -119,43 +119,6 @@ constexpr int token_tile(int rows, std::int64_t tokens, TokenKind kind, int shar
 // Smaller tiles of more than so many tokens are no choice: weights are read once for each.
 inline constexpr int kTokensOfFewTiles = 64;
 
-// Fitted to measurements on an H100 and an H200 (NOTES.md).
-inline constexpr double kSwappedOfDram = 0.905,  // of the rate of DRAM
-    kSwappedOfClock = 0.8,                       // of the tensor cores' rate, at the power limit
-    kSwappedL2 = 143e9,           // bytes per second from the L2 to an SM, on average of all
-    kSwappedSm = 152e9,           // the most to one SM,
-    kSwappedPairedSm = 83e9,      // and where both SMs of a pair load: they share a path
-    kSwappedLaunch = 2.02e-6,     // seconds of a launch
-    kSwappedNoOverlap = 1.07e-6,  // seconds more without lets_next_begin, and the
-    kSwappedTogether = 0.135,     // share of loads that the L2 does not merge then
-    kSwappedSecondLine = 0.545,   // cost of a row's second cache line
-    kSwappedAdd = 0.25e-6,        // seconds for each block along k of a cluster
-    kSwappedShare = 0.53e-6,      // seconds, if blocks share loads
-    kSwappedNext = 7e-6,          // seconds to begin with an SM's next blocks
-    kSwappedUneven = 0.4,         // times places / blocks - 1, of the time
-    kSwappedPhase = 1e-6;         // seconds of each phase after the first
-// Cost of loading weights into an SM, relative to K-major ones: MN-major with aligned rows; or with
-// others, in phases. Those fill five sectors of 32 bytes for four, and two cache lines for one.
-inline constexpr double kSwappedMnMajor = 1.51, kSwappedInPhases = 2;
-// How much more the lines of a much larger operand cost than those of the smaller one. More of them
-// come from DRAM, so sharing them saves more.
-inline constexpr double kSwappedLarger = 0.3;
-// Cycles of TMA for each row of 32 bytes: a step of k of 16 MN-major tokens.
-inline constexpr double kSwappedNarrowRow = 0.85;
-// Seconds for a step of k of an MN-major matrix, if a block on every SM reads it.
-inline constexpr double kSwappedSameStep = 11.7e-9;
-// Cycles of a line of weights through registers, for 64 rows, and for each token.
-inline constexpr double kSwappedThroughRegisters = 192, kSwappedThroughRegistersToken = 1.6;
-// Cycles of a promoted line: to wait for its MMAs, and for each token.
-inline constexpr double kSwappedWait = 162, kSwappedPromote = 2.19;
-// Per byte of a block's accumulators: to store them, to add those of a further phase, and to read
-// them from other blocks.
-inline constexpr double kSwappedStore = 17.7e-12, kSwappedFlush = 8e-12, kSwappedRead = 33.5e-12;
-// DRAM's time for a byte stored, relative to a byte read. Seconds of a line of C that is not
-// aligned: of 16-bit elements, and of each 64 elements.
-inline constexpr double kSwappedBytesOfC = 1.19;
-inline constexpr double kSwappedLine = 0.075e-6, kSwappedLine64 = 0.045e-6;
-
 // Blocks per SM. Up to 8 tokens one more than needed, if registers allow, so that blocks of the
 // next launch can start early; else at most two, because stages need the shared memory.
 inline int blocks_per_sm(const SwappedPlan& plan, const SwappedShape& shape, int sm_count) {
@@ -196,96 +159,50 @@ inline bool plan_stages(SwappedPlan& plan, bool tokens_mn_major) {
          (plan.stages >= 3 && plan.stages * plan.stage_bytes + sums + kOther <= kMostSharedBytes);
 }
 
-// Lines of C that a warp stores if they are not aligned to four elements; else 0.
-inline double lines_of_warp(const SwappedPlan& plan, const SwappedShape& shape) {
-  if (shape.aligned_lines) return 0;
-  const int warps = plan.tile_rows / 16;
-  const auto lines =
-      static_cast<double>(shape.swapped ? std::min<std::int64_t>(shape.tokens, plan.tile_tokens)
-                                        : std::min<std::int64_t>(shape.rows, plan.tile_rows));
-  return std::ceil(lines / (plan.splits * warps));
-}
-
-// Time for these. A warp waits for each line, so two blocks on an SM take as long as one.
-inline double seconds_of_lines(const SwappedPlan& plan, const SwappedShape& shape) {
-  const int length = shape.swapped ? plan.tile_rows : token_kernel(plan.tile_tokens);
-  const double begin = shape.output_bytes == 2 ? kSwappedLine : 0;
-  return lines_of_warp(plan, shape) * (begin + kSwappedLine64 * length / 64);
-}
-
-// The model, in seconds.
-inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, const Device& device) {
-  const int lines_per_stage = lines_of_stage(plan.tile_rows, plan.tile_tokens);
-  const double stages = static_cast<double>(plan.k_tiles) / plan.splits,
-               lines = stages * lines_per_stage, all = static_cast<double>(plan.blocks()),
-               blocks = std::ceil(all / places_of(plan, device)),
-               at_once = std::min<double>(plan.per_sm, blocks);
-  const double tokens = plan.tile_tokens, groups = plan.tile_rows / 64.0;
-  // Of a block's tile, what is not beyond the edges.
-  const auto inside = [](std::int64_t size, std::int64_t tiles, double most) {
-    return std::min(most, static_cast<double>(size) / static_cast<double>(tiles));
-  };
+// Bytes that all blocks load of each operand, in whole cache lines; sharers load once what they
+// share. MN-major weights that are loaded in phases fill two lines for one.
+inline double loaded_lines(const SwappedPlan& plan, const SwappedShape& shape) {
   const int group = shape.tokens_mn_major ? token_group(plan.tile_tokens) : 1;
-  const double loaded_tokens =
-      std::ceil(inside(shape.tokens, plan.token_tiles, tokens) / group) * group;
-  const double loaded_rows =
-      inside(shape.rows, plan.tiles, plan.stored_rows) + plan.tile_rows - plan.stored_rows;
-  const auto lines_cost = [](double touched) { return 1 + kSwappedSecondLine * (touched - 1); };
-  const double of_weights = plan.phases > 1          ? kSwappedInPhases
-                            : shape.weights_mn_major ? kSwappedMnMajor
-                                                     : lines_cost(shape.weight_lines);
-  const double of_tokens = shape.tokens_mn_major ? 1 : lines_cost(shape.token_lines);
-  const auto of_size = [&](std::int64_t size) {
-    const auto all = static_cast<double>(shape.rows + shape.tokens);
-    return 1 + kSwappedLarger * (static_cast<double>(size) / all - 0.5);
-  };
-  const double loaded =
-      kStageLineBytes * (of_size(shape.rows) * of_weights * loaded_rows / plan.weight_sharers() +
-                         of_size(shape.tokens) * of_tokens * loaded_tokens / plan.token_sharers());
-  const double narrow_rows = group == 16 ? loaded_tokens * kStageLineBytes / 32 : 0;
-  const double cycles =  // of a line: four MMAs of 64 rows, of N / 2 each
-      groups * (shape.through_registers
-                    ? kSwappedThroughRegisters + kSwappedThroughRegistersToken * tokens
-                    : 2 * tokens / kSwappedOfClock);
-  const double promotion = shape.promoted ? kSwappedWait + kSwappedPromote * tokens : 0;
-  const double from_l2 =
-      (plan.lets_next_begin ? 1 : kSwappedTogether) * loaded * device.clock_ratio();
-  const double paired = all > places_of(plan, device) / 2 ? blocks : 0;
-  // Blocks that read the same part of an MN-major matrix ask the L2 for a step of k at the same
-  // time.
-  const auto readers = [&](bool mn_major, std::int64_t tiles, int sharers) {
-    return mn_major ? static_cast<double>(tiles) / sharers / device.sm_count : 0;
-  };
-  const double same_steps =
-      lines * kStageLineBytes / shape.element_bytes *
-      (readers(shape.weights_mn_major, plan.token_tiles, plan.weight_sharers()) +
-       readers(shape.tokens_mn_major, plan.tiles, plan.token_sharers()));
-  const double c_bytes = 1.0 * shape.output_bytes * static_cast<double>(shape.rows) *
-                         static_cast<double>(shape.tokens);
-  const double limits[] = {(plan.operand_bytes / kSwappedOfDram + kSwappedBytesOfC * c_bytes) /
-                               device.dram_bytes_per_second,
-                           blocks * lines * cycles / device.sm_hz,
-                           blocks * lines * narrow_rows * kSwappedNarrowRow / device.sm_hz,
-                           blocks * lines * promotion / device.sm_hz,
-                           all / device.sm_count * lines * from_l2 / kSwappedL2,
-                           paired * lines * from_l2 / kSwappedPairedSm,
-                           blocks * lines * loaded * device.clock_ratio() / kSwappedSm,
-                           same_steps * kSwappedSameStep * device.clock_ratio()};
-  double limited = 0;
-  for (const double limit : limits) limited = simt::limited_by(limited, limit);
-  // Only some blocks of the next launch fit beside these: SMs probably get unequal numbers.
-  // Measured with three and four blocks per SM.
-  const double places = 1.0 * plan.per_sm * device.sm_count;
-  if (plan.lets_next_begin && plan.per_sm > 2 && all <= places && 2 * all > places)
-    limited *= 1 + kSwappedUneven * (places / all - 1);
-  const double sums = 4.0 * plan.tile_rows * tokens, others = plan.splits - 1;
-  return kSwappedLaunch + (plan.lets_next_begin ? 0 : kSwappedNoOverlap) +
-         (others > 0 ? kSwappedAdd * plan.splits : 0) + (plan.sharers > 1 ? kSwappedShare : 0) +
-         kSwappedPhase * (plan.phases - 1) + kSwappedNext * (std::ceil(blocks / plan.per_sm) - 1) +
-         blocks * sums *
-             (kSwappedStore + kSwappedRead * others / plan.splits +
-              kSwappedFlush * (std::ceil(1.0 * plan.phases / plan.splits) - 1)) +
-         blocks / at_once * seconds_of_lines(plan, shape) * device.clock_ratio() + limited;
+  const double depth = static_cast<double>(plan.k_tiles) * kStageLineBytes *
+                       lines_of_stage(plan.tile_rows, plan.tile_tokens),
+               tiles = static_cast<double>(plan.tiles),
+               token_tiles = static_cast<double>(plan.token_tiles),
+               rows = std::min(tiles * plan.tile_rows,
+                               static_cast<double>(shape.rows) * plan.tile_rows / plan.stored_rows),
+               of_tile = static_cast<double>(shape.tokens) / token_tiles,
+               tokens = token_tiles * std::ceil(of_tile / group) * group;
+  return depth *
+         (rows * token_tiles / plan.weight_sharers() * (plan.phases > 1 ? 2 : shape.weight_lines) +
+          tokens * tiles / plan.token_sharers() * shape.token_lines);
+}
+
+// The work of a plan, with its traffic; an operand is packed first in so many bytes. Promoting an
+// accumulator takes two instructions for each line; weights through registers pass shared memory
+// twice; and so does what a cluster adds.
+inline Work work_of(const SwappedPlan& plan, const SwappedShape& shape, const Device& device,
+                    Traffic traffic, double packed) {
+  const double sms = std::max(1, device.sm_count), blocks = static_cast<double>(plan.blocks()),
+               elements = 1.0 * plan.tile_rows * plan.tile_tokens,
+               lines = static_cast<double>(plan.k_tiles) *
+                       lines_of_stage(plan.tile_rows, plan.tile_tokens),
+               tiles = static_cast<double>(plan.tiles * plan.token_tiles),
+               products = tiles * elements * lines * kStageLineBytes / shape.element_bytes,
+               promotion = shape.promoted ? 2 * elements * tiles * lines : 0;
+  if (shape.through_registers)
+    traffic.shared += 2.0 * kStageLineBytes * lines * plan.tile_rows * tiles;
+  const double of_sm = std::ceil(blocks / places_of(plan, device));
+  return {.traffic = traffic,
+          .cycles =
+              tensor_cycles(products, shape.element_bytes, device) + fp32_cycles(promotion, device),
+          .busiest = of_sm * sms / blocks,
+          .lines = loaded_lines(plan, shape),
+          .packed = packed,
+          .launches = packed > 0 ? 2.0 : 1.0,
+          .tiles = std::ceil(of_sm / plan.per_sm),
+          .tail = elements / plan.splits *
+                  (shape.output_bytes * (shape.aligned_lines ? 1 : 2) +
+                   static_cast<double>(sizeof(float)) * (plan.splits - 1)),
+          .exchanges = (plan.splits > 1 ? 1.0 : 0) + (plan.cluster() > 1 ? 0.5 : 0)};
 }
 
 // Which of a cluster's operands is loaded by how many blocks together.
@@ -307,10 +224,10 @@ inline bool may_begin_together(const SwappedPlan& plan, const SwappedShape& shap
          plan.blocks() <= sm_count;
 }
 
-// The plans with these tiles: the fastest numbers of blocks that share a tile, by the model.
-inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape,
-                      const Device& device, int tile_rows, int tile_tokens, Sharing sharing) {
-  constexpr std::size_t kMost = 2;
+// Calls add(plan) for the plans with these tiles.
+template <typename Add>
+void for_each_plan(const SwappedShape& shape, const Device& device, int tile_rows, int tile_tokens,
+                   Sharing sharing, Add add) {
   const double depth = 1.0 * static_cast<double>(shape.k) * shape.element_bytes;
   const int stored_rows = tile_rows - (shape.phases > 1 ? 16 / shape.element_bytes : 0);
   const std::int64_t k = ceil_div(shape.k, shape.phases);
@@ -327,10 +244,8 @@ inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape
       .token_tiles = ceil_div(shape.tokens, tile_tokens),
       .k_tiles = shape.phases * ceil_div(k * shape.element_bytes,
                                          kStageLineBytes * lines_of_stage(tile_rows, tile_tokens)),
-      .weight_bytes = depth * static_cast<double>(shape.rows),
-      .operand_bytes = depth * static_cast<double>(shape.rows + shape.tokens)};
+      .weight_bytes = depth * static_cast<double>(shape.rows)};
   if (plan.sharers >= 2 * (sharing.of_weights ? plan.token_tiles : plan.tiles)) return;
-  std::vector<SwappedPlan> all;
   for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.k_tiles); ++plan.splits) {
     // Two waves of blocks need no further cuts, and large clusters are for few tiles.
     if ((plan.splits - 1) * plan.tiles * plan.token_tiles >= 2 * device.sm_count) break;
@@ -342,24 +257,20 @@ inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape
       plan.per_sm = 1;
       if (!plan_stages(plan, shape.tokens_mn_major)) continue;
     }
-    plan.seconds = seconds_of(plan, shape, device);
-    all.push_back(plan);
-  }
-  std::ranges::sort(all, {}, &SwappedPlan::seconds);
-  all.resize(std::min(all.size(), kMost));
-  plans.insert(plans.end(), all.begin(), all.end());
-  for (SwappedPlan& together : all) {
-    if (!may_begin_together(together, shape, device.sm_count)) continue;
+    add(plan);
+    if (!may_begin_together(plan, shape, device.sm_count)) continue;
+    SwappedPlan together = plan;
     together.lets_next_begin = false;
-    together.seconds = seconds_of(together, shape, device);
-    plans.push_back(together);
+    add(together);
   }
 }
 
-// All of them, at least one: tokens are divided evenly among as few tiles as possible, or among
-// more of at least kTokensOfFewTiles. Plans that the model finds far from the fastest are left out.
-inline std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const Device& device) {
-  constexpr double kFar = 1.4;
+// At least one: tokens are divided evenly among as few tiles as possible, or among more of at least
+// kTokensOfFewTiles. Of the plans with the same tiles, those with the least predicted(plan).
+template <typename Predicted>
+std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const Device& device,
+                                       Predicted predicted) {
+  constexpr std::size_t kMost = 3;
   std::vector<SwappedPlan> plans;
   const TokenKind kind = kind_of(shape);
   for (const int tile_rows : kTileRows)
@@ -368,13 +279,26 @@ inline std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const D
         const std::int64_t tokens = ceil_div(shape.tokens, tiles);
         const int tile_tokens =
             token_tile(tile_rows, tokens, kind, sharing.of_weights ? 1 : sharing.sharers);
-        if (tile_tokens != before) add_plans(plans, shape, device, tile_rows, tile_tokens, sharing);
+        std::vector<std::pair<double, SwappedPlan>> all;
+        if (tile_tokens != before)
+          for_each_plan(shape, device, tile_rows, tile_tokens, sharing,
+                        [&](const SwappedPlan& plan) { all.emplace_back(predicted(plan), plan); });
+        std::ranges::sort(all, {}, &std::pair<double, SwappedPlan>::first);
+        all.resize(std::min(all.size(), kMost));
+        for (const auto& [seconds, plan] : all) plans.push_back(plan);
         before = tile_tokens;
         if (tokens <= kTokensOfFewTiles) break;
       }
-  const double least = std::ranges::min(plans, {}, &SwappedPlan::seconds).seconds;
-  std::erase_if(plans, [&](const SwappedPlan& plan) { return plan.seconds > kFar * least; });
   return plans;
+}
+
+// Its name among the plans of a problem.
+inline std::string name_of(const SwappedPlan& plan, bool swapped) {
+  return named("tile", plan.tile_rows, plan.tile_tokens) + (swapped ? "/swapped" : "") +
+         "/splits:" + std::to_string(plan.splits) + "/sharers:" + std::to_string(plan.sharers) +
+         (plan.sharers > 1 ? plan.shares_weights ? "/weights" : "/tokens" : "") +
+         (plan.phases > 1 ? "/phases:" + std::to_string(plan.phases) : "") +
+         (plan.lets_next_begin ? "" : "/apart");
 }
 
 }  // namespace gemm::tensor

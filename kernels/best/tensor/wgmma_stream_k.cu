@@ -273,7 +273,6 @@ Traffic traffic_of(const Problem& p, const Plan& plan) {
                            .columns = shape.columns,
                            .cluster = shape.cluster,
                            .stores_by_tma = true,
-                           .pieces = 1.0 * simt::continued_pieces(plan.schedule),
                            .transposed = is_transposed(plan.way, p)});
 }
 
@@ -294,7 +293,7 @@ const Registration registration({
         [](const Problem& p, const Device& device) {
           std::vector<Candidate> candidates;
           for (const Plan& plan : plans_of(p, device))
-            candidates.push_back({plan.seconds, traffic_of(p, plan),
+            candidates.push_back({name_of(plan), work_of(p, device, plan, traffic_of(p, plan)),
                                   [p, plan](const Operands& o) { return launch_of(p, o, plan); }});
           return candidates;
         },

@@ -940,27 +940,25 @@ std::pair<double, double> lines_touched(const Problem& p, const Roles& roles, in
   });
 }
 
-std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device, const Roles& roles,
-                                   int phases) {
+SwappedShape shape_for(const Problem& p, const Roles& roles, int phases) {
   const int bytes = traits_of(p.precision).input_bytes;
   const bool mn_major = bytes != 1 && !weights_of<float>(p, roles, {}).k_major;
   const auto [weight_lines, token_lines] = lines_touched(p, roles, phases);
-  return swapped_plans({.rows = roles.rows,
-                        .tokens = roles.tokens,
-                        .k = p.k,
-                        .element_bytes = bytes,
-                        .promoted = promotes(p.precision),
-                        .tokens_mn_major = tokens_mn_major(p, roles),
-                        .weights_mn_major = mn_major,
-                        .through_registers = mn_major && bytes == 4,
-                        .packed = packing_bytes(p, roles, phases) > 0,
-                        .weight_lines = weight_lines,
-                        .token_lines = token_lines,
-                        .phases = phases,
-                        .swapped = roles.swapped,
-                        .output_bytes = traits_of(p.precision).output_bytes,
-                        .aligned_lines = p.n % 4 == 0},
-                       device);
+  return {.rows = roles.rows,
+          .tokens = roles.tokens,
+          .k = p.k,
+          .element_bytes = bytes,
+          .promoted = promotes(p.precision),
+          .tokens_mn_major = tokens_mn_major(p, roles),
+          .weights_mn_major = mn_major,
+          .through_registers = mn_major && bytes == 4,
+          .packed = packing_bytes(p, roles, phases) > 0,
+          .weight_lines = weight_lines,
+          .token_lines = token_lines,
+          .phases = phases,
+          .swapped = roles.swapped,
+          .output_bytes = traits_of(p.precision).output_bytes,
+          .aligned_lines = p.n % 4 == 0};
 }
 
 // Whether tiles are staged as elements of C: of 16 bits, in aligned lines, with nothing to add.
@@ -1094,15 +1092,21 @@ Traffic traffic_of(const Problem& p, const Roles& roles, const SwappedPlan& plan
 std::vector<Candidate> candidates(const Problem& p, const Device& device) {
   std::vector<Candidate> all;
   for (const Roles& roles : roles_of(p, device))
-    for (const int phases : std::set{1, phases_of(p, roles)})
-      for (const SwappedPlan& plan : plans_for(p, device, roles, phases))
-        all.push_back({plan.seconds + packing_seconds(packing_bytes(p, roles, plan.phases), device),
-                       traffic_of(p, roles, plan), [=](const Operands& o) {
+    for (const int phases : std::set{1, phases_of(p, roles)}) {
+      const SwappedShape shape = shape_for(p, roles, phases);
+      const double packed = packing_bytes(p, roles, phases);
+      const auto work = [&](const SwappedPlan& plan) {
+        return work_of(plan, shape, device, traffic_of(p, roles, plan), packed);
+      };
+      for (const SwappedPlan& plan : swapped_plans(
+               shape, device, [&](const SwappedPlan& plan) { return seconds(work(plan), device); }))
+        all.push_back({name_of(plan, roles.swapped), work(plan), [=](const Operands& o) {
                          return with_element_type(p.precision, [&](auto element, auto promoted) {
                            return launch_of<decltype(element), decltype(promoted)::value>(
                                p, device, roles, o, plan);
                          });
                        }});
+    }
   return all;
 }
 

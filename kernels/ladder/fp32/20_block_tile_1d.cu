@@ -120,10 +120,10 @@ Kernel point() {
 
 // FP64 has the point with fewer accumulators: 16 would take half of its registers.
 const TunableRegistration points{{
+    point<64, 64, 16, 16, f32>(),
     point<128, 128, 8, 16, f32, bf16, f16, s32>(),
     point<64, 64, 8, 8, f32, f64>(),
     point<64, 64, 8, 16, f32>(),
-    point<64, 64, 16, 16, f32>(),
     point<64, 128, 8, 16, f32>(),
     point<128, 64, 16, 16, f32>(),
     point<128, 128, 16, 32, f32>(),

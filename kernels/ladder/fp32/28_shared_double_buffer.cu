@@ -4,7 +4,7 @@
 // while it is read. Cost: twice the shared memory, and registers for the loads in flight. The best
 // that is possible before compute capability 8.0.
 #include "kernels/ladder/fp32/vector_tile.cuh"
-#include "kernels/parts/wave_estimate.hpp"
+#include "kernels/parts/tile_traffic.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm::simt::shared_double_buffer {
@@ -56,9 +56,9 @@ const Registration registration{{
     .rung = 28,
     .precisions = {Precision::f32},
     .traffic = Tiling::traffic,
-    .estimate =
+    .work =
         [](const Problem& p, const Device& device) {
-          return wave_estimate(p, device, {64, 128, 3, 4, 344e9, 290e9}, rows_of_16_bytes(p));
+          return tile_work(p, device, Tiling::traffic(p, device), Tiling::kBM, Tiling::kBN, 3);
         },
     .prepare =
         prepare_tiles(shared_double_buffer<true>, shared_double_buffer<false>, Tiling::kThreads),

@@ -7,7 +7,6 @@
 #include "kernels/parts/tile_grid.cuh"
 #include "kernels/parts/tile_launch.cuh"
 #include "kernels/parts/tile_traffic.hpp"
-#include "kernels/parts/wave_estimate.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm::simt::async_copy {
@@ -29,11 +28,7 @@ Launch launch(const Problem& p, const Operands& o) {
   return tile_launch<float>(async_copy<Tile>, Tile::kThreads, p, o, grid, Tile::kSharedBytes, true);
 }
 
-constexpr double kStoresOfNarrowWarps = 1.25;
-
-// kFull, kAlone: GFLOP/s of an SM that is full and of one with one warp per scheduler (NOTES.md).
-template <int kBM, int kBN, int kBK, int kWM, int kWN, int kStages, int kBlocks, int kFull,
-          int kAlone>
+template <int kBM, int kBN, int kBK, int kWM, int kWN, int kStages, int kBlocks>
 Kernel point() {
   using Tile = AsyncTile<kBM, kBN, kBK, kWM, kWN, kStages, kBlocks, 4>;
   return {
@@ -48,12 +43,10 @@ Kernel point() {
                         const Device& device) { return async_tile_unsupported<Tile>(device); },
       .traffic = [](const Problem& p,
                     const Device&) { return tile_traffic(p, kBM, kBN, kBK, Tile::kWavefronts); },
-      .estimate =
+      .work =
           [](const Problem& p, const Device& device) {
-            return wave_estimate(p, device,
-                                 {kBM, kBN, kBlocks, Tile::kThreads / 32, 1e9 * kFull, 1e9 * kAlone,
-                                  kWN < 64 ? kStoresOfNarrowWarps : 1},
-                                 p.n % 4 == 0);
+            return tile_work(p, device, tile_traffic(p, kBM, kBN, kBK, Tile::kWavefronts), kBM, kBN,
+                             kBlocks);
           },
       .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
         using Any = AsyncTile<kBM, kBN, kBK, kWM, kWN, kStages, kBlocks, 1>;
@@ -63,10 +56,10 @@ Kernel point() {
 }
 
 const TunableRegistration registration({
-    point<64, 128, 16, 32, 64, 3, 4, 386, 329>(),
-    point<64, 64, 16, 32, 32, 4, 4, 360, 268>(),
-    point<64, 64, 16, 32, 64, 4, 6, 360, 307>(),
-    point<32, 128, 16, 32, 64, 3, 7, 385, 344>(),
+    point<64, 128, 16, 32, 64, 3, 4>(),
+    point<64, 64, 16, 32, 32, 4, 4>(),
+    point<64, 64, 16, 32, 64, 4, 6>(),
+    point<32, 128, 16, 32, 64, 3, 7>(),
 });
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "kernels/parts/tile_grid.cuh"
 #include "kernels/parts/tile_launch.cuh"
 #include "kernels/parts/tile_traffic.hpp"
-#include "kernels/parts/wave_estimate.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm::simt::rasterized {
@@ -49,12 +48,11 @@ Kernel point() {
           [](const Problem& p, const Device&) {
             return tile_traffic(p, Aligned::kBM, Aligned::kBN, Aligned::kBK, Aligned::kWavefronts);
           },
-      .estimate =
+      .work =
           [](const Problem& p, const Device& device) {
-            return wave_estimate(p, device,
-                                 {Aligned::kBM, Aligned::kBN, Aligned::kBlocks,
-                                  Aligned::kThreads / 32, 386e9, 329e9},
-                                 p.n % 4 == 0);
+            const Traffic traffic =
+                tile_traffic(p, Aligned::kBM, Aligned::kBN, Aligned::kBK, Aligned::kWavefronts);
+            return tile_work(p, device, traffic, Aligned::kBM, Aligned::kBN, Aligned::kBlocks);
           },
       .prepare =
           [](const Problem& p, const Device&, const Operands& o) {

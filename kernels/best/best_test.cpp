@@ -1,0 +1,81 @@
+// What Best runs before a trial, and where it runs at all.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kernels/registry.hpp"
+
+namespace gemm {
+namespace {
+
+const Device kHopper{.kind = Device::Kind::gpu,
+                     .compute_capability = 90,
+                     .sm_count = 132,
+                     .last_level_cache_bytes = 60 << 20};
+
+// Null in builds without CUDA.
+const RegisteredKernel* find(std::string_view label) {
+  const auto& all = registry();
+  const auto found = std::ranges::find(all, label, &RegisteredKernel::label);
+  return found == all.end() ? nullptr : &*found;
+}
+
+#define SKIP_WITHOUT_GPU_KERNELS() \
+  if (find("Best") == nullptr) GTEST_SKIP() << "built without CUDA"
+
+// It copies chunks of 16 bytes; the columns of tiles are a grid's second dimension.
+TEST(MmaSyncUnaligned, RefusesShortRowsAndVeryWideC) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const auto refuses = [](const Problem& p) {
+    return find("MmaSyncUnaligned")->unsupported(p, kHopper).has_value();
+  };
+  EXPECT_TRUE(refuses({300, 300, 7, Precision::bf16}));
+  EXPECT_FALSE(refuses({300, 301, 9, Precision::bf16}));
+  EXPECT_FALSE(refuses({300, 301, 7, Precision::tf32}));
+  EXPECT_TRUE(refuses({300, 1 << 23, 9, Precision::bf16}));
+}
+
+// Before a trial Best is what the model puts first.
+TEST(Best, IsThePlanOfTheShortestPredictionBeforeATrial) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const RegisteredKernel &best = *find("Best"), &predicted = *find("Best/pick:model");
+  EXPECT_TRUE(predicted.variant) << "it runs on request";
+  for (const Problem& p :
+       {Problem{300, 500, 4096, Precision::bf16}, Problem{4096, 4096, 4096, Precision::f32},
+        Problem{5, 3, 7, Precision::f64, Layout::tt}}) {
+    EXPECT_FALSE(best.unsupported(p, kHopper));
+    EXPECT_EQ(best.traffic(p, kHopper).l2, predicted.traffic(p, kHopper).l2);
+    EXPECT_EQ(best.chosen(p, kHopper), std::nullopt);
+    const auto choice = predicted.chosen(p, kHopper);
+    ASSERT_TRUE(choice);
+    EXPECT_EQ(choice->source, "model");
+    EXPECT_NE(choice->name.find('/'), std::string::npos) << choice->name;
+  }
+}
+
+// Tiles that need more shared memory than the device has are left out.
+TEST(Best, RunsFp64WhereTensorCoresHaveIt) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const Problem p{4096, 4096, 4096, Precision::f64};
+  for (const int capability : {80, 86, 90, 100, 120}) {
+    const Device device{
+        .kind = Device::Kind::gpu, .compute_capability = capability, .sm_count = 100};
+    EXPECT_FALSE(find("Best")->unsupported(p, device)) << capability;
+    EXPECT_GT(find("Best")->traffic(p, device).shared, 0) << capability;
+  }
+}
+
+TEST(Best, GivesAReasonWhereNoKernelRuns) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const Device turing{.kind = Device::Kind::gpu, .compute_capability = 75, .sm_count = 40};
+  const RegisteredKernel& best = *find("Best");
+  EXPECT_FALSE(best.unsupported({4096, 4096, 4096, Precision::f32}, turing));
+  EXPECT_TRUE(best.unsupported({4096, 4096, 4096, Precision::f32, Layout::tt}, turing));
+  EXPECT_TRUE(best.unsupported({4096, 4096, 4096, Precision::f32}, Device{}));
+}
+
+}  // namespace
+}  // namespace gemm

@@ -1,0 +1,27 @@
+// Which plan a trial chose for a problem, kept in a file, so that the next run starts at once and
+// runs the same plan. A key names all on which the choice depends: GPU, driver, machine code and
+// problem.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "kernels/gemm.hpp"
+
+namespace gemm {
+
+// `driver`: its version, as CUDA counts them.
+std::string plan_key(const Problem& p, const Device& device, int driver);
+
+// The file; before a call $XDG_CACHE_HOME/gemm_bench/plans.json, or ~/.cache/gemm_bench/plans.json.
+// Without a home nothing is kept. Throws std::runtime_error if it cannot be written.
+void keep_plans_in(const std::filesystem::path& file);
+
+// The plan in the file. Nothing if there is none; a file that cannot be read has none.
+std::optional<std::string> kept_plan(const std::string& key);
+
+// Adds it under a lock, so that processes may share the file. Does nothing where it cannot.
+void keep_plan(const std::string& key, const std::string& plan);
+
+}  // namespace gemm

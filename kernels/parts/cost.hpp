@@ -1,0 +1,62 @@
+// The model of a plan's time. It only makes the shortlist of plans that a trial times (trial.hpp),
+// so it has to put a good plan among the first, not to predict a time to the per cent.
+//
+// time = launches + max(arithmetic, shared memory, loads of an SM, L2, DRAM)
+//        + beginning tiles + storing the last ones + exchanging partial sums
+//
+// The peaks are those of the device at hand; the numbers below belong to the machine model. A
+// smooth maximum stands for the overlap of limits, which is never complete.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "kernels/gemm.hpp"
+
+namespace gemm {
+
+inline constexpr double kLaunch = 4e-6,  // seconds from a launch to the first loads of its blocks
+    kBegin = 1e-6,                       // seconds from a tile's first load to its first product
+    kExchange = 2e-6,                    // seconds until another block's partial sums are seen
+    kSmLoads = 64,                       // bytes per cycle that an SM takes from the L2
+    kSmStores = 24,                      // bytes per cycle that an SM stores, or adds
+    kSharedMemory = 128,                 // bytes per cycle of an SM's shared memory
+    kLinesOfL2 = 1.5,                    // rate of whole lines, relative to the L2's measured peak
+    kArithmetic = 0.8,                   // share of the peak rate that a full main loop keeps
+    kOverlap = 3;                        // exponent of the smooth maximum of limits
+
+// Seconds of one launch.
+inline double seconds(const Work& work, const Device& device) {
+  const double sms = device.sm_count, hz = device.sm_hz,
+               lines = work.lines > 0 ? work.lines : work.traffic.l2;
+  const double limits[] = {work.busiest * work.cycles / (kArithmetic * hz),
+                           work.busiest * work.traffic.shared / (sms * kSharedMemory * hz),
+                           work.busiest * lines / (sms * kSmLoads * hz),
+                           lines / (kLinesOfL2 * device.l2_bytes_per_second),
+                           work.traffic.dram / device.dram_bytes_per_second};
+  double sum = 0;
+  for (const double limit : limits) sum += std::pow(limit, kOverlap);
+  return work.launches * kLaunch + work.packed / device.dram_bytes_per_second +
+         std::pow(sum, 1 / kOverlap) + work.tiles * kBegin + work.tail / (kSmStores * hz) +
+         work.exchanges * kExchange;
+}
+
+// Cycles of an SM's units for `products` multiply-adds in all: those of CUDA cores in FP32, or of
+// tensor cores, whose rate is inverse to the bytes of an element.
+inline double fp32_cycles(double products, const Device& device) {
+  constexpr double kLanes = 128;  // of an SM
+  return products / kLanes / device.sm_count;
+}
+inline double tensor_cycles(double products, double element_bytes, const Device& device) {
+  constexpr double kBytes =
+      4096;  // of elements of each operand, multiplied by an SM in a cycle (9.0)
+  return products * element_bytes / kBytes / device.sm_count;
+}
+
+// "tile:128x256", for the names of plans.
+inline std::string named(const char* what, std::int64_t rows, std::int64_t columns) {
+  return std::string(what) + ":" + std::to_string(rows) + "x" + std::to_string(columns);
+}
+
+}  // namespace gemm

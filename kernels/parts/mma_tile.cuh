@@ -14,8 +14,8 @@
 
 #include "kernels/gemm.hpp"
 #include "kernels/parts/async_copy.cuh"
-#include "kernels/parts/asynchronous.cuh"
 #include "kernels/parts/mma.cuh"
+#include "kernels/parts/ring.cuh"
 
 namespace gemm::tensor {
 

@@ -11,10 +11,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/parts/asynchronous.cuh"
 #include "kernels/parts/packed_operand.cuh"
 #include "kernels/parts/ring.cuh"
-#include "kernels/parts/tensor_map.hpp"
 #include "kernels/parts/wgmma.cuh"
 
 namespace gemm::tensor {

@@ -1,5 +1,5 @@
-// wgmma: asynchronous warpgroup MMAs of compute capability 9.0. One function per instruction, with
-// its fences and waits.
+// wgmma: asynchronous warpgroup MMAs of compute capability 9.0. The instruction with its fences and
+// waits, the descriptors of its operands in shared memory, and the way of its accumulators to C.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -188,10 +188,117 @@ __device__ std::uint64_t mn_major_descriptor(std::uint32_t address, std::uint32_
          kSwizzle << 62;
 }
 
+// Issues acc[i] = keep ? acc[i] + A * B : A * B for rows 64 i to 64 i + 63 of A and a K tile of
+// both operands, whose lines of 128 bytes along k are at `a` and `b`.
+template <typename Element, int kParts, int kAccumulators>
+__device__ void multiply_k_tile(float (&acc)[kParts][kAccumulators], std::uint32_t a,
+                                std::uint32_t b, bool keep) {
+  constexpr int kLine = 128, kStep = 32;  // bytes: of an MMA along k
+#pragma unroll
+  for (int step = 0; step < kLine / kStep; ++step)
+#pragma unroll
+    for (int part = 0; part < kParts; ++part)
+      multiply<Element, false, false>(
+          acc[part], k_major_descriptor(a) + (part * 64 * kLine + step * kStep) / 16,
+          k_major_descriptor(b) + step * kStep / 16, keep || step > 0);
+}
+
 // Makes writes to shared memory by ordinary instructions visible to the async proxy (TMA and tensor
 // cores).
 __device__ inline void fence_async_proxy() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// In a fragment of accumulators each warp of the warpgroup has 16 of 64 rows, a thread rows lane /
+// 4 and lane / 4 + 8 of these and two consecutive columns of every eight: accumulators 4j and 4j +
+// 1 are in the first row, 4j + 2 and 4j + 3 in the second.
+
+template <typename Output, typename Accumulator>
+__device__ auto pair_of(Accumulator x, Accumulator y) {
+  if constexpr (std::is_same_v<Output, __half>)
+    return __floats2half2_rn(x, y);
+  else if constexpr (std::is_same_v<Output, __nv_bfloat16>)
+    return __floats2bfloat162_rn(x, y);
+  else if constexpr (std::is_same_v<Output, float>)
+    return make_float2(x, y);
+  else
+    return make_int2(x, y);
+}
+
+// Stores 64 rows from (first_row, first_column) on of C, m x n, two elements at a time.
+template <typename Output, typename Accumulator, int kAccumulators>
+__device__ void store_accumulators(const Accumulator (&acc)[kAccumulators], void* c, std::int64_t m,
+                                   std::int64_t n, int first_row, int first_column) {
+  const int thread = static_cast<int>(threadIdx.x) % 128;
+  const std::int64_t column = first_column + thread % 4 * 2;
+#pragma unroll
+  for (int below = 0; below < 2; ++below) {
+    const std::int64_t row = first_row + thread / 32 * 16 + thread % 32 / 4 + 8 * below;
+    if (row >= m) return;
+    Output* to = static_cast<Output*>(c) + row * n + column;
+#pragma unroll
+    for (int j = 0; j < kAccumulators / 4; ++j) {
+      auto pair = pair_of<Output>(acc[4 * j + 2 * below], acc[4 * j + 2 * below + 1]);
+      if (n % 2 == 0) {
+        if (column + 8 * j < n) *reinterpret_cast<decltype(pair)*>(to + 8 * j) = pair;
+      } else {
+        if (column + 8 * j < n) to[8 * j] = pair.x;
+        if (column + 8 * j + 1 < n) to[8 * j + 1] = pair.y;
+      }
+    }
+  }
+}
+
+// A barrier of one consumer warpgroup.
+__device__ inline void sync_consumer(int consumer) {
+  asm volatile("bar.sync %0, 128;" ::"r"(consumer + 1) : "memory");
+}
+
+// Stores 16 rows and 16 columns of a fragment, eight accumulators, as four matrices of 8 x 8
+// elements of 16 bits: rows 0 and 8 of columns 0 to 7, then of columns 8 to 15. `to` of lane i is
+// the address of line i % 8 of matrix i / 8: of a row, or of a column if kTransposed.
+template <typename Output, bool kTransposed, typename Accumulator>
+__device__ void store_matrices(std::uint32_t to, const Accumulator* acc) {
+  std::uint32_t pairs[4];
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const auto pair = pair_of<Output>(acc[2 * j], acc[2 * j + 1]);
+    pairs[j] = *reinterpret_cast<const std::uint32_t*>(&pair);
+  }
+  if constexpr (kTransposed)
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
+                 "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+                 : "memory");
+  else
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
+                 "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+                 : "memory");
+}
+
+// Shared memory of so many columns of 64 rows, staged.
+constexpr int staging_bytes(int columns) { return 64 * columns * 2; }
+// Columns of a box of 64 rows, which is stored by TMA at once, if so many columns are staged. A row
+// of a box has 128 or 64 bytes, in the swizzle of that width.
+constexpr int box_columns(int staged) { return staged % 64 == 0 ? 64 : 32; }
+
+// Offset in the staging memory of a chunk of eight 16-bit elements of a row of a box.
+template <int kBox>
+__device__ int staged_at(int box, int row, int chunk) {
+  constexpr int kChunks = kBox / 8;
+  return box * staging_bytes(kBox) + row * 2 * kBox + (chunk ^ row * kChunks / 8 % kChunks) * 16;
+}
+
+// Stages kStaged columns of 64 rows in shared memory as 16-bit elements, in boxes. Each warp writes
+// 16 rows.
+template <typename Output, int kStaged, typename Accumulator>
+__device__ void stage_columns(const Accumulator* acc, std::uint32_t staging) {
+  constexpr int kBox = box_columns(kStaged);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane % 16;
+#pragma unroll
+  for (int i = 0; i < kStaged; i += 16)
+    store_matrices<Output, false>(
+        staging + staged_at<kBox>(i / kBox, row, i % kBox / 8 + lane / 16), acc + i / 2);
 }
 
 }  // namespace gemm::tensor

@@ -26,7 +26,6 @@
 #include "kernels/parts/ring.cuh"
 #include "kernels/parts/staged_operand.cuh"
 #include "kernels/parts/store.cuh"
-#include "kernels/parts/tensor_map.hpp"
 #include "kernels/parts/tile_launch.cuh"
 #include "kernels/parts/tile_order.cuh"
 #include "kernels/parts/tile_schedule.hpp"

@@ -4,48 +4,93 @@
 // per FLOP.
 //
 // The ring holds the K tiles of one tile after another. A consumer skips those of the other, and
-// waits for its first one only once the other has received all of its own (ping_pong.cuh).
+// waits for its first one only once the other has received all of its own, since an mbarrier
+// distinguishes just two phases. Two named barriers keep that order, as CUTLASS's
+// OrderedSequenceBarrier does.
+//
+// What binds it next: the last wave of tiles, which leaves SMs idle at most sizes, and power. The
+// kernels of kernels/best cut tiles along k (stream-K), and choose tile and schedule by a trial.
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
-#include "kernels/parts/multiply.cuh"
-#include "kernels/parts/ping_pong.cuh"
-#include "kernels/parts/store.cuh"
-#include "kernels/parts/wgmma_launch.cuh"
+#include "kernels/ladder/tensor/launch.cuh"
+#include "kernels/parts/ring.cuh"
+#include "kernels/parts/wgmma.cuh"
 #include "kernels/registry.hpp"
 
 namespace gemm::tensor::wgmma_ping_pong {
 namespace {
 
-constexpr int kStages = 6, kConsumers = 2;  // consumers are warpgroups
+constexpr int kBM = 128, kBN = 128, kBK = 64;  // 64 steps of k are lines of 128 bytes
+constexpr int kStages = 6, kConsumers = 2;     // consumers are warpgroups
+constexpr int kCluster = 2;                    // blocks, one above the other
+constexpr int kGroup = 8;                      // rows of clusters of tiles
 constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
-constexpr int kCluster = 2;
-constexpr int kStagedColumns = 128;
+// 65,536 registers are 168 for each of 384 threads; setmaxnreg redistributes them.
+constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+constexpr int kABytes = kBM * 128, kStageBytes = (kBM + kBN) * 128;
+// Of shared memory per K tile: TMA writes it, wgmma reads A once and B for every 64 rows of A.
+constexpr double kMovedBytes = kStageBytes + kABytes + kBM / 64 * (kStageBytes - kABytes);
 
-template <typename Tile>
+// The epilogue stages 64 x 128 of C for each consumer, in boxes of 64 columns.
+constexpr int kStaged = 128, kBox = 64;
+constexpr int kSharedBytes =
+    kStages * kStageBytes + kConsumers * staging_bytes(kStaged) + kSwizzleAlignment;
+
+// The order of the consumers: barriers 4 and 5, of all 256 threads.
+__device__ inline void order_wait(int consumer) {
+  asm volatile("bar.sync %0, 256;" ::"r"(4 + consumer) : "memory");
+}
+__device__ inline void order_arrive(int consumer) {
+  asm volatile("bar.arrive %0, 256;" ::"r"(4 + consumer) : "memory");
+}
+
+// Stores 64 rows of C through shared memory, as WgmmaTmaStore does.
+template <typename T>
+__device__ void store_by_tma(const float (&acc)[kBN / 2], const Work& work, int row, int column,
+                             std::uint32_t staging, int consumer) {
+  const bool first = threadIdx.x % 128 == 0;
+#pragma unroll
+  for (int at = 0; at < kBN; at += kStaged) {
+    if (first) tma_store_wait_read();  // the staging memory may be overwritten
+    sync_consumer(consumer);
+    stage_columns<T, kStaged>(acc + at / 2, staging);
+    fence_async_proxy();
+    sync_consumer(consumer);
+    if (!first) continue;
+#pragma unroll
+    for (int box = 0; box < kStaged; box += kBox)
+      tma_store(work.c_map, column + at + box, row, staging + staging_bytes(box));
+    tma_store_commit();
+  }
+}
+
+template <typename T>
 __global__ void __launch_bounds__(kThreads, 1)
-    wgmma_ping_pong([[maybe_unused]] const __grid_constant__ WgmmaWork work) {
+    wgmma_ping_pong([[maybe_unused]] const __grid_constant__ Work work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ std::byte shared[];
   __shared__ RingBarriers<kStages> barriers;
-  Ring<Tile::kStageBytes> ring(shared, barriers);
-  if (threadIdx.x == 0) ring.init_barriers(kCluster * 128 / 32);  // one consumer per stage
+  Ring<kStageBytes> ring(shared, barriers);
+  if (threadIdx.x == 0) ring.init_barriers(kCluster * 128 / 32);
   sync_cluster();
   const int rank = rank_in_cluster();
-  const int cluster = static_cast<int>(blockIdx.x) / kCluster,
+  const int first = static_cast<int>(blockIdx.x) / kCluster,
             clusters = static_cast<int>(gridDim.x) / kCluster;
 
   if (threadIdx.x >= kConsumerThreads) {
     dealloc_registers<kProducerRegisters>();
     if (threadIdx.x > kConsumerThreads) return;
-    for (int index = cluster; index < work.tiles.count(); index += clusters) {
-      const auto tile = work.tiles.place(index);
-      const int row = (tile.row * kCluster + rank) * Tile::kBM, column = tile.column * Tile::kBN;
+    constexpr int kPart = kBN / kCluster;  // columns of B that this block loads, for all
+    for (int index = first; index < work.tiles.count(); index += clusters) {
+      const auto place = work.tiles.place(index);
+      const int row = (place.row * kCluster + rank) * kBM, column = place.column * kBN;
       for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
-        const int k = k_tile * Tile::kBK;
         ring.begin_stage();
-        Tile::A::copy(ring.data(), work.a_map, row, k, ring.full());
-        Tile::B::template copy<kCluster>(ring.data() + Tile::A::kBytes, work.b_map, column, k,
-                                         ring.full(), rank);
+        tma_load(ring.data(), work.a_map, k_tile * kBK, row, ring.full());
+        tma_load_multicast((1 << kCluster) - 1, ring.data() + kABytes + rank * kPart * 128,
+                           work.b_map, k_tile * kBK, column + rank * kPart, ring.full());
       }
     }
     ring.drain();
@@ -54,40 +99,78 @@ __global__ void __launch_bounds__(kThreads, 1)
 
   alloc_registers<kConsumerRegisters>();
   const int consumer = static_cast<int>(threadIdx.x) / 128;
+  const std::uint32_t staging = ring.end() + consumer * staging_bytes(kStaged);
   if (consumer == 1) ring.skip(work.k_tiles);
-  float acc[Tile::kBM / 64][Tile::kAccumulators];
-  for (int index = cluster + consumer * clusters; index < work.tiles.count();
+  float acc[kBM / 64][kBN / 2];
+  for (int index = first + consumer * clusters; index < work.tiles.count();
        index += kConsumers * clusters) {
-    if (index > cluster) order_wait(consumer);
-    multiply_k_tiles<Tile, kCluster>(ring, work.k_tiles, 0, acc, [&] {
-      if (index + clusters < work.tiles.count()) order_arrive(1 - consumer);
-    });
+    if (index > first) order_wait(consumer);
+    std::uint32_t before = 0;
+#pragma unroll 1
+    for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
+      ring.wait_for_stage();
+      wgmma_fence();
+      multiply_k_tile<T>(acc, ring.data(), ring.data() + kABytes, k_tile > 0);
+      wgmma_commit();
+      wgmma_wait<1>();  // for the previous K tile
+      if (k_tile > 0) release<kCluster>(before);
+      before = ring.empty();
+    }
+    if (index + clusters < work.tiles.count()) order_arrive(1 - consumer);
+    wgmma_wait_all(acc);
+    release<kCluster>(before);
     ring.skip(work.k_tiles);
-    const auto tile = work.tiles.place(index);
-    const int row = (tile.row * kCluster + rank) * Tile::kBM, column = tile.column * Tile::kBN;
-    store_tile<typename Tile::Output, kStagedColumns>(acc, work, row, column, ring.end(), consumer);
+    const auto place = work.tiles.place(index);
+    const int row = (place.row * kCluster + rank) * kBM, column = place.column * kBN;
+#pragma unroll
+    for (int part = 0; part < kBM / 64; ++part) {
+      if (work.stores_by_tma)
+        store_by_tma<T>(acc[part], work, row + 64 * part, column, staging, consumer);
+      else
+        store_accumulators<T>(acc[part], work.c, work.m, work.n, row + 64 * part, column);
+    }
   }
-  finish_stores();
+  if (threadIdx.x % 128 == 0) tma_store_wait_read();  // shared memory is freed at the end
 #endif
 }
 
-constexpr RungShape kShape{.rows = 128,
-                           .columns = 128,
-                           .threads = kThreads,
-                           .stages = kStages,
-                           .cluster = kCluster,
-                           .group = 8,
-                           .persistent = true,
-                           .staging_bytes = kConsumers * staging_bytes(kStagedColumns)};
+template <typename T>
+Launch launch(const Problem& p, const Device& device, const Operands& o) {
+  const Tiles tiles(p, kCluster * kBM, kBN, kGroup);
+  const int clusters = std::min(tiles.count(), std::max(1, device.sm_count / kCluster));
+  Work work{.tiles = tiles,
+            .m = p.m,
+            .n = p.n,
+            .k_tiles = static_cast<int>(ceil_div(p.k, kBK)),
+            .c = o.c,
+            .a_map = k_major_map<T>(o.a, p.m, p.k, kBM),
+            .b_map = k_major_map<T>(o.b, p.n, p.k, kBN / kCluster)};
+  work.stores_by_tma = p.n % 8 == 0;
+  if (work.stores_by_tma)
+    work.c_map =
+        tensor_map(static_cast<T*>(o.c), p.m, p.n, p.n, 64, kBox, CU_TENSOR_MAP_SWIZZLE_128B);
+  return launched(wgmma_ping_pong<T>, {clusters * kCluster, kThreads, kSharedBytes, kCluster},
+                  work);
+}
 
-const Registration registration(wgmma_rung<kShape>(
-    [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_ping_pong<decltype(tile)>; },
-    {
-        .name = "WgmmaPingPong",
-        .idea = "The ping-pong schedule: one warpgroup stores its tile while the other multiplies.",
-        .source = "NVIDIA, CUTLASS 3, warp-specialized ping-pong kernels",
-        .rung = 57,
-    }));
+const Registration registration({
+    .name = "WgmmaPingPong",
+    .idea = "The ping-pong schedule: one warpgroup stores its tile while the other multiplies.",
+    .source = "NVIDIA, CUTLASS 3, warp-specialized ping-pong kernels",
+    .rung = 57,
+    .precisions = {Precision::bf16, Precision::f16},
+    .layouts = {Layout::nt},
+    .unsupported = needs_sm_90a(wgmma_ping_pong<__half>),
+    .traffic =
+        [](const Problem& p, const Device&) {
+          Traffic traffic = traffic_of(p, kBM, kBN, kBK, kMovedBytes,
+                                       p.n % 8 == 0 ? 1 : stores_of_pairs(p), kCluster);
+          traffic.shared += 2.0 * traits_of(p.precision).output_bytes * p.m * p.n;  // C is staged
+          return traffic;
+        },
+    .prepare = by_precision({{Precision::bf16, launch<__nv_bfloat16>},
+                             {Precision::f16, launch<__half>}}),
+});
 
 }  // namespace
 }  // namespace gemm::tensor::wgmma_ping_pong

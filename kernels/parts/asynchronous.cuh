@@ -78,10 +78,24 @@ __device__ inline bool try_wait(std::uint32_t barrier, int parity) {
   return ended != 0;
 }
 
-// sync_cluster without an order of memory accesses, after fence_barrier_init().
-__device__ inline void sync_cluster_relaxed() {
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+// The halves of sync_cluster (ring.cuh). Arriving takes as long as the thread's stores to global
+// memory.
+__device__ inline void arrive_at_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+__device__ inline void wait_for_cluster() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
+// Both without an order of memory accesses, after fence_barrier_init().
+__device__ inline void sync_cluster_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+  wait_for_cluster();
+}
+
+// The value of lane 0, for a value that all lanes of a warp have. The compiler then knows it to be
+// the same in all, and keeps it in a uniform register, where wgmma wants its descriptors.
+__device__ inline int uniform(int value) { return __shfl_sync(~0U, value, 0); }
+// The warp of a block.
+__device__ inline int warp_of_block() { return uniform(static_cast<int>(threadIdx.x) / 32); }
 
 }  // namespace gemm

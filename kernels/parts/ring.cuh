@@ -27,8 +27,6 @@ constexpr CUtensorMapDataType kMapType = sizeof(T) == 1 ? CU_TENSOR_MAP_DATA_TYP
                                              ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
                                          : std::is_same_v<T, __half>
                                              ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-                                         : std::is_same_v<T, std::int32_t>
-                                             ? CU_TENSOR_MAP_DATA_TYPE_INT32
                                              : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
 
 // Describes a matrix of `rows` rows of `columns` elements, `pitch` elements apart. Boxes are stored
@@ -163,17 +161,12 @@ __device__ inline void arrive_remote(std::uint32_t barrier, int block) {
       : "memory");
 }
 // Barrier of the whole cluster; orders the blocks' writes to each other's shared memory. Threads
-// that have exited count as arrived. Arriving takes as long as the thread's stores to global
-// memory.
-__device__ inline void arrive_at_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-}
-__device__ inline void wait_for_cluster() {
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
+// that have exited count as arrived.
 __device__ inline void sync_cluster() {
-  arrive_at_cluster();
-  wait_for_cluster();
+  asm volatile(
+      "barrier.cluster.arrive.release.aligned;\n"
+      "barrier.cluster.wait.acquire.aligned;" ::
+          : "memory");
 }
 __device__ inline int rank_in_cluster() {
   int rank;
@@ -194,12 +187,6 @@ __device__ void alloc_registers() {
 // --- The ring ------------------------------------------------------------------------------------
 
 constexpr int kSwizzleAlignment = 1024;  // bytes; the 128-byte swizzle pattern repeats so
-
-// The value of lane 0, for a value that all lanes of a warp have. The compiler then knows it to be
-// the same in all, and keeps it in a uniform register, where wgmma wants its descriptors.
-__device__ inline int uniform(int value) { return __shfl_sync(~0U, value, 0); }
-// The warp of a block.
-__device__ inline int warp_of_block() { return uniform(static_cast<int>(threadIdx.x) / 32); }
 
 // Each stage has two mbarriers: a phase of `full` completes when its bytes have arrived, a phase of
 // `empty` when all consumers have released it.

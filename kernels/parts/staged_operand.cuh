@@ -1,4 +1,4 @@
-// Tiles of the wgmma rungs and their operands in a stage of shared memory: K tiles of 128 bytes
+// Tiles of the wgmma kernels and their operands in a stage of shared memory: K tiles of 128 bytes
 // along k in the 128-byte swizzle, as TMA loads them and wgmma reads them.
 //
 // 16-bit operands are loaded as stored: K-major in one box, a line of 128 bytes per row of the
@@ -13,7 +13,7 @@
 
 #include "kernels/parts/packed_operand.cuh"
 #include "kernels/parts/ring.cuh"
-#include "kernels/parts/wgmma.cuh"
+#include "kernels/parts/wgmma_sizes.cuh"
 
 namespace gemm::tensor {
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/parts/asynchronous.cuh"
 #include "kernels/parts/ring.cuh"
 #include "kernels/parts/store_row.cuh"
 #include "kernels/parts/wgmma.cuh"

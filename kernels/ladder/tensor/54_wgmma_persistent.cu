@@ -21,8 +21,6 @@ constexpr int kBM = 128, kBN = 256, kBK = 64;  // 64 steps of k are lines of 128
 constexpr int kStages = 4, kConsumers = 2;     // consumers are warpgroups
 constexpr int kGroup = 16;                     // rows of tiles
 constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
-// 65,536 registers are 168 for each of 384 threads; setmaxnreg redistributes them.
-constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 constexpr int kABytes = kBM * 128, kStageBytes = (kBM + kBN) * 128;
 // Of shared memory per K tile: TMA writes it, wgmma reads A once and B for every 64 rows of A.
 constexpr double kMovedBytes = kStageBytes + kABytes + kBM / 64 * (kStageBytes - kABytes);
@@ -39,7 +37,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int first = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
 
   if (threadIdx.x >= kConsumerThreads) {
-    dealloc_registers<kProducerRegisters>();
+    dealloc_registers<40>();  // of 168, which 384 threads have at first
     if (threadIdx.x > kConsumerThreads) return;
     for (int index = first; index < work.tiles.count(); index += blocks) {
       const auto place = work.tiles.place(index);
@@ -53,7 +51,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     return;
   }
 
-  alloc_registers<kConsumerRegisters>();
+  alloc_registers<232>();
   const int consumer = static_cast<int>(threadIdx.x) / 128;
   const int offset = consumer * 64 * 128;  // of its 64 rows in a K tile of A
   float acc[1][kBN / 2];

@@ -22,8 +22,6 @@ constexpr int kStages = 4, kConsumers = 2;     // consumers are warpgroups
 constexpr int kCluster = 2;                    // blocks, one above the other
 constexpr int kGroup = 8;                      // rows of clusters of tiles
 constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
-// 65,536 registers are 168 for each of 384 threads; setmaxnreg redistributes them.
-constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 constexpr int kABytes = kBM * 128, kStageBytes = (kBM + kBN) * 128;
 // Of shared memory per K tile: TMA writes it, wgmma reads A once and B for every 64 rows of A.
 constexpr double kMovedBytes = kStageBytes + kABytes + kBM / 64 * (kStageBytes - kABytes);
@@ -67,7 +65,7 @@ __global__ void __launch_bounds__(kThreads, 1)
             clusters = static_cast<int>(gridDim.x) / kCluster;
 
   if (threadIdx.x >= kConsumerThreads) {
-    dealloc_registers<kProducerRegisters>();
+    dealloc_registers<40>();  // of 168, which 384 threads have at first
     if (threadIdx.x > kConsumerThreads) return;
     constexpr int kPart = kBN / kCluster;  // columns of B that this block loads, for all
     for (int index = first; index < work.tiles.count(); index += clusters) {
@@ -84,7 +82,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     return;
   }
 
-  alloc_registers<kConsumerRegisters>();
+  alloc_registers<232>();
   const int consumer = static_cast<int>(threadIdx.x) / 128;
   const int offset = consumer * 64 * 128;  // of its 64 rows in a K tile of A
   const std::uint32_t staging = ring.end() + consumer * staging_bytes(kStaged);

@@ -27,8 +27,6 @@ constexpr int kStages = 6, kConsumers = 2;     // consumers are warpgroups
 constexpr int kCluster = 2;                    // blocks, one above the other
 constexpr int kGroup = 8;                      // rows of clusters of tiles
 constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
-// 65,536 registers are 168 for each of 384 threads; setmaxnreg redistributes them.
-constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 constexpr int kABytes = kBM * 128, kStageBytes = (kBM + kBN) * 128;
 // Of shared memory per K tile: TMA writes it, wgmma reads A once and B for every 64 rows of A.
 constexpr double kMovedBytes = kStageBytes + kABytes + kBM / 64 * (kStageBytes - kABytes);
@@ -37,14 +35,6 @@ constexpr double kMovedBytes = kStageBytes + kABytes + kBM / 64 * (kStageBytes -
 constexpr int kStaged = 128, kBox = 64;
 constexpr int kSharedBytes =
     kStages * kStageBytes + kConsumers * staging_bytes(kStaged) + kSwizzleAlignment;
-
-// The order of the consumers: barriers 4 and 5, of all 256 threads.
-__device__ inline void order_wait(int consumer) {
-  asm volatile("bar.sync %0, 256;" ::"r"(4 + consumer) : "memory");
-}
-__device__ inline void order_arrive(int consumer) {
-  asm volatile("bar.arrive %0, 256;" ::"r"(4 + consumer) : "memory");
-}
 
 // Stores 64 rows of C through shared memory, as WgmmaTmaStore does.
 template <typename T>
@@ -80,7 +70,7 @@ __global__ void __launch_bounds__(kThreads, 1)
             clusters = static_cast<int>(gridDim.x) / kCluster;
 
   if (threadIdx.x >= kConsumerThreads) {
-    dealloc_registers<kProducerRegisters>();
+    dealloc_registers<40>();  // of 168, which 384 threads have at first
     if (threadIdx.x > kConsumerThreads) return;
     constexpr int kPart = kBN / kCluster;  // columns of B that this block loads, for all
     for (int index = first; index < work.tiles.count(); index += clusters) {
@@ -97,14 +87,15 @@ __global__ void __launch_bounds__(kThreads, 1)
     return;
   }
 
-  alloc_registers<kConsumerRegisters>();
+  alloc_registers<232>();
   const int consumer = static_cast<int>(threadIdx.x) / 128;
   const std::uint32_t staging = ring.end() + consumer * staging_bytes(kStaged);
   if (consumer == 1) ring.skip(work.k_tiles);
   float acc[kBM / 64][kBN / 2];
   for (int index = first + consumer * clusters; index < work.tiles.count();
        index += kConsumers * clusters) {
-    if (index > first) order_wait(consumer);
+    // Named barriers 4 and 5 keep the order of the consumers.
+    if (index > first) asm volatile("bar.sync %0, 256;" ::"r"(4 + consumer) : "memory");
     std::uint32_t before = 0;
 #pragma unroll 1
     for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
@@ -116,7 +107,8 @@ __global__ void __launch_bounds__(kThreads, 1)
       if (k_tile > 0) release<kCluster>(before);
       before = ring.empty();
     }
-    if (index + clusters < work.tiles.count()) order_arrive(1 - consumer);
+    if (index + clusters < work.tiles.count())
+      asm volatile("bar.arrive %0, 256;" ::"r"(5 - consumer) : "memory");
     wgmma_wait_all(acc);
     release<kCluster>(before);
     ring.skip(work.k_tiles);

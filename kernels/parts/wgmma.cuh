@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/parts/ring.cuh"
+
 namespace gemm::tensor {
 
 // Required before the first wgmma that uses registers written by other instructions.
@@ -213,6 +215,28 @@ __device__ void stage_columns(const Accumulator* acc, std::uint32_t staging) {
   for (int i = 0; i < kStaged; i += 16)
     store_matrices<Output, false>(
         staging + staged_at<kBox>(i / kBox, row, i % kBox / 8 + lane / 16), acc + i / 2);
+}
+
+// Stores 64 rows of C, m x n, by TMA, kStaged columns at a time, by way of a consumer's own staging
+// memory. map: boxes of 64 rows. TMA has read the last of them after tma_store_wait_read().
+template <typename Output, int kStaged, int kAccumulators>
+__device__ void store_by_tma(const float (&acc)[kAccumulators], const CUtensorMap& map, int row,
+                             int column, std::uint32_t staging, int consumer) {
+  constexpr int kBox = box_columns(kStaged);
+  const bool first = threadIdx.x % 128 == 0;
+#pragma unroll
+  for (int at = 0; at < 2 * kAccumulators; at += kStaged) {
+    if (first) tma_store_wait_read();  // the staging memory may be overwritten
+    sync_consumer(consumer);
+    stage_columns<Output, kStaged>(acc + at / 2, staging);
+    fence_async_proxy();
+    sync_consumer(consumer);
+    if (!first) continue;
+#pragma unroll
+    for (int box = 0; box < kStaged; box += kBox)
+      tma_store(map, column + at + box, row, staging + staging_bytes(box));
+    tma_store_commit();
+  }
 }
 
 }  // namespace gemm::tensor

@@ -73,23 +73,17 @@ Launch launch(const Problem& p, const Device&, const Operands& o) {
                   static_cast<const T*>(o.b), static_cast<T*>(o.c));
 }
 
-const Registration registration({
-    .name = "WmmaNaive",
-    .idea = "Tensor cores by wmma: a warp computes 16 x 16, fragments directly from global memory.",
-    .source = "CUDA C++ Programming Guide, warp matrix functions",
-    .rung = 40,
-    .precisions = {Precision::bf16, Precision::f16},
-    .layouts = {Layout::nt},
-    .unsupported = wmma_unsupported,
-    .traffic =
-        [](const Problem& p, const Device&) {
-          Traffic traffic = traffic_of(p, kWmma, kWmma, kWmma, 0);
-          traffic.shared = wmma_store_bytes(p);
-          return traffic;
-        },
-    .prepare = by_precision({{Precision::bf16, launch<__nv_bfloat16>},
-                             {Precision::f16, launch<__half>}}),
-});
+const Registration registration(nt_rung(
+    {
+        .name = "WmmaNaive",
+        .idea =
+            "Tensor cores by wmma: a warp computes 16 x 16, fragments directly from global memory.",
+        .source = "CUDA C++ Programming Guide, warp matrix functions",
+        .rung = 40,
+        .unsupported = wmma_unsupported,
+    },
+    {kWmma, kWmma, 2 * kWmma, 0, Epilogue::wmma},
+    {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}}));
 
 }  // namespace
 }  // namespace gemm::tensor::wmma_naive

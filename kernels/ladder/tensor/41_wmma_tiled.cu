@@ -110,26 +110,19 @@ Launch launch(const Problem& p, const Device&, const Operands& o) {
                   static_cast<const T*>(o.b), static_cast<T*>(o.c));
 }
 
-const Registration registration({
-    .name = "WmmaTiled",
-    .idea = "Shared-memory tiles, from which 8 warps load wmma fragments.",
-    .source = "CUDA samples, bf16TensorCoreGemm; CUDA C++ Programming Guide",
-    .rung = 41,
-    .precisions = {Precision::bf16, Precision::f16},
-    .layouts = {Layout::nt},
-    .unsupported = wmma_unsupported,
-    .traffic =
-        [](const Problem& p, const Device&) {
-          // Bytes per K tile: the copies, and the fragment loads of each warp.
-          constexpr double kMovedBytes =
-              (kBM + kBN) * kBK * 2.0 + kThreads / 32.0 * (kWM + kWN) * kBK * 2;
-          Traffic traffic = traffic_of(p, kBM, kBN, kBK, kMovedBytes);
-          traffic.shared += wmma_store_bytes(p);
-          return traffic;
-        },
-    .prepare = by_precision({{Precision::bf16, launch<__nv_bfloat16>},
-                             {Precision::f16, launch<__half>}}),
-});
+// Of shared memory per K tile: the copies, and the fragment loads of each warp.
+constexpr double kMovedBytes = (kBM + kBN) * kBK * 2.0 + kThreads / 32.0 * (kWM + kWN) * kBK * 2;
+
+const Registration registration(nt_rung(
+    {
+        .name = "WmmaTiled",
+        .idea = "Shared-memory tiles, from which 8 warps load wmma fragments.",
+        .source = "CUDA samples, bf16TensorCoreGemm; CUDA C++ Programming Guide",
+        .rung = 41,
+        .unsupported = wmma_unsupported,
+    },
+    {kBM, kBN, 2 * kBK, kMovedBytes, Epilogue::wmma},
+    {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}}));
 
 }  // namespace
 }  // namespace gemm::tensor::wmma_tiled

@@ -60,37 +60,26 @@ __global__ void __launch_bounds__(Tile::kThreads, 2)
 
 template <typename Arithmetic>
 Launch launch(const Problem& p, const Device&, const Operands& o) {
-  using Tile = Of<Arithmetic>;
-  const Tiles tiles(p, Tile::kBM, Tile::kBN);
-  return launched(mma_sync<Tile>, {tiles.count(), Tile::kThreads, Tile::kSharedBytes}, p, tiles,
-                  static_cast<const typename Tile::Element*>(o.a),
-                  static_cast<const typename Tile::Element*>(o.b),
-                  static_cast<typename Tile::Output*>(o.c));
+  return launched_tiles<Of<Arithmetic>>(mma_sync<Of<Arithmetic>>, p, o);
 }
 
-const Registration registration({
-    .name = "MmaSync",
-    .idea = "mma.sync with fragments loaded by ldmatrix from swizzled shared memory.",
-    .source = "PTX ISA, mma.sync and ldmatrix; CUTLASS, Efficient GEMM",
-    .rung = 45,
-    .precisions = {Precision::bf16, Precision::f16, Precision::tf32, Precision::s8},
-    .layouts = {Layout::nt},
-    .unsupported =
-        [](const Problem& p, const Device& device) {
-          const bool on_turing = p.precision == Precision::f16 || p.precision == Precision::s8;
-          return unsupported_before(on_turing ? 75 : 80, p, device);
-        },
-    .traffic =
-        [](const Problem& p, const Device&) {
-          using Tile = Of<Bf16>;
-          return traffic_of(p, Tile::kBM, Tile::kBN,
-                            Tile::kLine / traits_of(p.precision).input_bytes, Tile::kMovedBytes);
-        },
-    .prepare = by_precision({{Precision::bf16, launch<Bf16>},
-                             {Precision::f16, launch<F16>},
-                             {Precision::tf32, launch<Tf32>},
-                             {Precision::s8, launch<S8>}}),
-});
+const Registration registration(nt_rung(
+    {
+        .name = "MmaSync",
+        .idea = "mma.sync with fragments loaded by ldmatrix from swizzled shared memory.",
+        .source = "PTX ISA, mma.sync and ldmatrix; CUTLASS, Efficient GEMM",
+        .rung = 45,
+        .unsupported =
+            [](const Problem& p, const Device& device) {
+              const bool on_turing = p.precision == Precision::f16 || p.precision == Precision::s8;
+              return unsupported_before(on_turing ? 75 : 80, p, device);
+            },
+    },
+    {Of<Bf16>::kBM, Of<Bf16>::kBN, Of<Bf16>::kLine, Of<Bf16>::kMovedBytes},
+    {{Precision::bf16, launch<Bf16>},
+     {Precision::f16, launch<F16>},
+     {Precision::tf32, launch<Tf32>},
+     {Precision::s8, launch<S8>}}));
 
 }  // namespace
 }  // namespace gemm::tensor::mma_sync_rung

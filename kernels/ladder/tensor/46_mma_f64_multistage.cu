@@ -46,27 +46,22 @@ __global__ void __launch_bounds__(Tile::kThreads, 2)
 #endif
 }
 
-const Registration registration({
-    .name = "MmaF64Multistage",
-    .idea = "A multistage cp.async pipeline, and MMAs of 16 x 8 x 8.",
-    .source = "CUTLASS, Efficient GEMM: multistage pipelines of compute capability 8.0",
-    .rung = 46,
-    .precisions = {Precision::f64},
-    .layouts = {Layout::nt},
-    .unsupported = [](const Problem& p,
-                      const Device& device) { return unsupported_before(80, p, device); },
-    .traffic =
-        [](const Problem& p, const Device&) {
-          return traffic_of(p, Tile::kBM, Tile::kBN, Tile::kDepth, Tile::kMovedBytes);
-        },
-    .prepare =
-        [](const Problem& p, const Device&, const Operands& o) {
-          const Tiles tiles(p, Tile::kBM, Tile::kBN, kGroup);
-          return launched(mma_f64_multistage, {tiles.count(), Tile::kThreads, Tile::kSharedBytes},
-                          p, tiles, static_cast<const double*>(o.a),
-                          static_cast<const double*>(o.b), static_cast<double*>(o.c));
-        },
-});
+Launch launch(const Problem& p, const Device&, const Operands& o) {
+  const Tiles tiles(p, Tile::kBM, Tile::kBN, kGroup);
+  return launched(mma_f64_multistage, {tiles.count(), Tile::kThreads, Tile::kSharedBytes}, p, tiles,
+                  static_cast<const double*>(o.a), static_cast<const double*>(o.b),
+                  static_cast<double*>(o.c));
+}
+
+const Registration registration(nt_rung(
+    {
+        .name = "MmaF64Multistage",
+        .idea = "A multistage cp.async pipeline, and MMAs of 16 x 8 x 8.",
+        .source = "CUTLASS, Efficient GEMM: multistage pipelines of compute capability 8.0",
+        .rung = 46,
+        .unsupported = since(80),
+    },
+    {Tile::kBM, Tile::kBN, Tile::kLine, Tile::kMovedBytes}, {{Precision::f64, launch}}));
 
 }  // namespace
 }  // namespace gemm::tensor::mma_f64_multistage

@@ -63,31 +63,19 @@ __global__ void __launch_bounds__(Tile::kThreads, 2)
 
 template <typename Arithmetic>
 Launch launch(const Problem& p, const Device&, const Operands& o) {
-  using Tile = Of<Arithmetic>;
-  const Tiles tiles(p, Tile::kBM, Tile::kBN);
-  return launched(mma_sync_double_buffer<Tile>, {tiles.count(), Tile::kThreads, Tile::kSharedBytes},
-                  p, tiles, static_cast<const typename Tile::Element*>(o.a),
-                  static_cast<const typename Tile::Element*>(o.b),
-                  static_cast<typename Tile::Output*>(o.c));
+  return launched_tiles<Of<Arithmetic>>(mma_sync_double_buffer<Of<Arithmetic>>, p, o);
 }
 
-const Registration registration({
-    .name = "MmaSyncDoubleBuffer",
-    .idea = "Fragments double-buffered in registers: ldmatrix overlaps the MMAs.",
-    .source = "CUTLASS, Efficient GEMM: warp-level software pipelining",
-    .rung = 47,
-    .precisions = {Precision::bf16, Precision::f16},
-    .layouts = {Layout::nt},
-    .unsupported = [](const Problem& p,
-                      const Device& device) { return unsupported_before(80, p, device); },
-    .traffic =
-        [](const Problem& p, const Device&) {
-          using Tile = Of<Bf16>;
-          return traffic_of(p, Tile::kBM, Tile::kBN,
-                            Tile::kLine / traits_of(p.precision).input_bytes, Tile::kMovedBytes);
-        },
-    .prepare = by_precision({{Precision::bf16, launch<Bf16>}, {Precision::f16, launch<F16>}}),
-});
+const Registration registration(nt_rung(
+    {
+        .name = "MmaSyncDoubleBuffer",
+        .idea = "Fragments double-buffered in registers: ldmatrix overlaps the MMAs.",
+        .source = "CUTLASS, Efficient GEMM: warp-level software pipelining",
+        .rung = 47,
+        .unsupported = since(80),
+    },
+    {Of<Bf16>::kBM, Of<Bf16>::kBN, Of<Bf16>::kLine, Of<Bf16>::kMovedBytes},
+    {{Precision::bf16, launch<Bf16>}, {Precision::f16, launch<F16>}}));
 
 }  // namespace
 }  // namespace gemm::tensor::mma_sync_double_buffer

@@ -65,34 +65,22 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 
 template <typename Arithmetic>
 Launch launch(const Problem& p, const Device&, const Operands& o) {
-  using Tile = Of<Arithmetic>;
-  const Tiles tiles(p, Tile::kBM, Tile::kBN, kGroup);
-  return launched(mma_sync_rasterized<Tile>, {tiles.count(), Tile::kThreads, Tile::kSharedBytes}, p,
-                  tiles, static_cast<const typename Tile::Element*>(o.a),
-                  static_cast<const typename Tile::Element*>(o.b),
-                  static_cast<typename Tile::Output*>(o.c));
+  return launched_tiles<Of<Arithmetic>>(mma_sync_rasterized<Of<Arithmetic>>, p, o, kGroup);
 }
 
-const Registration registration({
-    .name = "MmaSyncRasterized",
-    .idea = "Rasterization and tiles of 128 x 256: less L2 and DRAM traffic.",
-    .source = "CUTLASS, threadblock rasterization; MatmulTutorial, 128 x 256 on an A100",
-    .rung = 48,
-    .precisions = {Precision::bf16, Precision::f16, Precision::tf32, Precision::s8},
-    .layouts = {Layout::nt},
-    .unsupported = [](const Problem& p,
-                      const Device& device) { return unsupported_before(80, p, device); },
-    .traffic =
-        [](const Problem& p, const Device&) {
-          using Tile = Of<Bf16>;
-          return traffic_of(p, Tile::kBM, Tile::kBN,
-                            Tile::kLine / traits_of(p.precision).input_bytes, Tile::kMovedBytes);
-        },
-    .prepare = by_precision({{Precision::bf16, launch<Bf16>},
-                             {Precision::f16, launch<F16>},
-                             {Precision::tf32, launch<Tf32>},
-                             {Precision::s8, launch<S8>}}),
-});
+const Registration registration(nt_rung(
+    {
+        .name = "MmaSyncRasterized",
+        .idea = "Rasterization and tiles of 128 x 256: less L2 and DRAM traffic.",
+        .source = "CUTLASS, threadblock rasterization; MatmulTutorial, 128 x 256 on an A100",
+        .rung = 48,
+        .unsupported = since(80),
+    },
+    {Of<Bf16>::kBM, Of<Bf16>::kBN, Of<Bf16>::kLine, Of<Bf16>::kMovedBytes},
+    {{Precision::bf16, launch<Bf16>},
+     {Precision::f16, launch<F16>},
+     {Precision::tf32, launch<Tf32>},
+     {Precision::s8, launch<S8>}}));
 
 }  // namespace
 }  // namespace gemm::tensor::mma_sync_rasterized

@@ -61,31 +61,21 @@ __global__ void __launch_bounds__(kThreads)
 template <typename T>
 Launch launch(const Problem& p, const Device&, const Operands& o) {
   const Tiles tiles(p, kBM, kBN);
-  Work work{.tiles = tiles,
-            .m = p.m,
-            .n = p.n,
-            .k_tiles = static_cast<int>(ceil_div(p.k, kBK)),
-            .c = o.c,
-            .a_map = k_major_map<T>(o.a, p.m, p.k, kBM),
-            .b_map = k_major_map<T>(o.b, p.n, p.k, kBN)};
+  const Work work(p, o, tiles, k_major_map<T>(o.a, p.m, p.k, kBM),
+                  k_major_map<T>(o.b, p.n, p.k, kBN));
   return launched(wgmma<T>, {tiles.count(), kThreads}, work);
 }
 
-const Registration registration({
-    .name = "Wgmma",
-    .idea = "wgmma: a warpgroup multiplies directly from shared memory, which TMA fills.",
-    .source = "NVIDIA, PTX ISA, asynchronous warpgroup-level matrix instructions",
-    .rung = 50,
-    .precisions = {Precision::bf16, Precision::f16},
-    .layouts = {Layout::nt},
-    .unsupported = needs_sm_90a(wgmma<__half>),
-    .traffic =
-        [](const Problem& p, const Device&) {
-          return traffic_of(p, kBM, kBN, kBK, kMovedBytes, stores_of_pairs(p));
-        },
-    .prepare = by_precision({{Precision::bf16, launch<__nv_bfloat16>},
-                             {Precision::f16, launch<__half>}}),
-});
+const Registration registration(nt_rung(
+    {
+        .name = "Wgmma",
+        .idea = "wgmma: a warpgroup multiplies directly from shared memory, which TMA fills.",
+        .source = "NVIDIA, PTX ISA, asynchronous warpgroup-level matrix instructions",
+        .rung = 50,
+        .unsupported = needs_sm_90a(wgmma<__half>),
+    },
+    {kBM, kBN, 128, kMovedBytes, Epilogue::pairs},
+    {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}}));
 
 }  // namespace
 }  // namespace gemm::tensor::wgmma

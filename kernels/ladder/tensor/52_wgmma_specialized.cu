@@ -67,33 +67,23 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 template <typename T>
 Launch launch(const Problem& p, const Device&, const Operands& o) {
   const Tiles tiles(p, kBM, kBN);
-  Work work{.tiles = tiles,
-            .m = p.m,
-            .n = p.n,
-            .k_tiles = static_cast<int>(ceil_div(p.k, kBK)),
-            .c = o.c,
-            .a_map = k_major_map<T>(o.a, p.m, p.k, kBM),
-            .b_map = k_major_map<T>(o.b, p.n, p.k, kBN)};
+  const Work work(p, o, tiles, k_major_map<T>(o.a, p.m, p.k, kBM),
+                  k_major_map<T>(o.b, p.n, p.k, kBN));
   return launched(wgmma_specialized<T>,
                   {tiles.count(), kThreads, kStages * kStageBytes + kSwizzleAlignment}, work);
 }
 
-const Registration registration({
-    .name = "WgmmaSpecialized",
-    .idea = "Warp specialization: a producer warp fills a ring of stages, a warpgroup only "
-            "multiplies.",
-    .source = "NVIDIA, CUTLASS: warp-specialised kernels of compute capability 9.0",
-    .rung = 52,
-    .precisions = {Precision::bf16, Precision::f16},
-    .layouts = {Layout::nt},
-    .unsupported = needs_sm_90a(wgmma_specialized<__half>),
-    .traffic =
-        [](const Problem& p, const Device&) {
-          return traffic_of(p, kBM, kBN, kBK, kMovedBytes, stores_of_pairs(p));
-        },
-    .prepare = by_precision({{Precision::bf16, launch<__nv_bfloat16>},
-                             {Precision::f16, launch<__half>}}),
-});
+const Registration registration(nt_rung(
+    {
+        .name = "WgmmaSpecialized",
+        .idea = "Warp specialization: a producer warp fills a ring of stages, a warpgroup only "
+                "multiplies.",
+        .source = "NVIDIA, CUTLASS: warp-specialised kernels of compute capability 9.0",
+        .rung = 52,
+        .unsupported = needs_sm_90a(wgmma_specialized<__half>),
+    },
+    {kBM, kBN, 128, kMovedBytes, Epilogue::pairs},
+    {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}}));
 
 }  // namespace
 }  // namespace gemm::tensor::wgmma_specialized

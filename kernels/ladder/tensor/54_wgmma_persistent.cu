@@ -5,7 +5,6 @@
 //
 // What binds it next: the epilogue. Each warp stores 16 bytes of eight rows at a time, half a
 // sector each, and the tensor cores wait for it.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -79,33 +78,24 @@ __global__ void __launch_bounds__(kThreads, 1)
 template <typename T>
 Launch launch(const Problem& p, const Device& device, const Operands& o) {
   const Tiles tiles(p, kBM, kBN, kGroup);
-  const int blocks = std::min(tiles.count(), std::max(1, device.sm_count));
-  Work work{.tiles = tiles,
-            .m = p.m,
-            .n = p.n,
-            .k_tiles = static_cast<int>(ceil_div(p.k, kBK)),
-            .c = o.c,
-            .a_map = k_major_map<T>(o.a, p.m, p.k, kBM),
-            .b_map = k_major_map<T>(o.b, p.n, p.k, kBN)};
-  return launched(wgmma_persistent<T>,
-                  {blocks, kThreads, kStages * kStageBytes + kSwizzleAlignment}, work);
+  const Work work(p, o, tiles, k_major_map<T>(o.a, p.m, p.k, kBM),
+                  k_major_map<T>(o.b, p.n, p.k, kBN));
+  return launched(
+      wgmma_persistent<T>,
+      {blocks_at_once(tiles, device), kThreads, kStages * kStageBytes + kSwizzleAlignment}, work);
 }
 
-const Registration registration({
-    .name = "WgmmaPersistent",
-    .idea = "A persistent kernel with rasterization: one block per SM, groups of 16 rows of tiles.",
-    .source = "NVIDIA, CUTLASS 3, persistent scheduler with rasterization",
-    .rung = 54,
-    .precisions = {Precision::bf16, Precision::f16},
-    .layouts = {Layout::nt},
-    .unsupported = needs_sm_90a(wgmma_persistent<__half>),
-    .traffic =
-        [](const Problem& p, const Device&) {
-          return traffic_of(p, kBM, kBN, kBK, kMovedBytes, stores_of_pairs(p));
-        },
-    .prepare = by_precision({{Precision::bf16, launch<__nv_bfloat16>},
-                             {Precision::f16, launch<__half>}}),
-});
+const Registration registration(nt_rung(
+    {
+        .name = "WgmmaPersistent",
+        .idea =
+            "A persistent kernel with rasterization: one block per SM, groups of 16 rows of tiles.",
+        .source = "NVIDIA, CUTLASS 3, persistent scheduler with rasterization",
+        .rung = 54,
+        .unsupported = needs_sm_90a(wgmma_persistent<__half>),
+    },
+    {kBM, kBN, 128, kMovedBytes, Epilogue::pairs},
+    {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}}));
 
 }  // namespace
 }  // namespace gemm::tensor::wgmma_persistent

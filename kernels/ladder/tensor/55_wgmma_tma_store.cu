@@ -4,7 +4,6 @@
 // rows of C do not begin at multiples of 16 bytes, threads store it as before.
 //
 // What binds it next: power and the L2, from which each block loads its own copy of A and B.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -24,30 +23,10 @@ constexpr int kABytes = kBM * 128, kStageBytes = (kBM + kBN) * 128;
 // Of shared memory per K tile: TMA writes it, wgmma reads A once and B for every 64 rows of A.
 constexpr double kMovedBytes = kStageBytes + kABytes + kBM / 64 * (kStageBytes - kABytes);
 
-// The epilogue stages 64 x 128 of C for each consumer, in boxes of 64 columns.
-constexpr int kStaged = 128, kBox = 64;
+// The epilogue stages 64 x 128 of C for each consumer.
+constexpr int kStaged = 128;
 constexpr int kSharedBytes =
     kStages * kStageBytes + kConsumers * staging_bytes(kStaged) + kSwizzleAlignment;
-
-// Stores 64 rows of C through shared memory.
-template <typename T>
-__device__ void store_by_tma(const float (&acc)[kBN / 2], const Work& work, int row, int column,
-                             std::uint32_t staging, int consumer) {
-  const bool first = threadIdx.x % 128 == 0;
-#pragma unroll
-  for (int at = 0; at < kBN; at += kStaged) {
-    if (first) tma_store_wait_read();  // the staging memory may be overwritten
-    sync_consumer(consumer);
-    stage_columns<T, kStaged>(acc + at / 2, staging);
-    fence_async_proxy();
-    sync_consumer(consumer);
-    if (!first) continue;
-#pragma unroll
-    for (int box = 0; box < kStaged; box += kBox)
-      tma_store(work.c_map, column + at + box, row, staging + staging_bytes(box));
-    tma_store_commit();
-  }
-}
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -96,8 +75,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     release(before);
     const auto place = work.tiles.place(index);
     const int row = place.row * kBM + 64 * consumer, column = place.column * kBN;
-    if (work.stores_by_tma)
-      store_by_tma<T>(acc[0], work, row, column, staging, consumer);
+    if (work.stores_by_tma())
+      store_by_tma<T, kStaged>(acc[0], work.c_map, row, column, staging, consumer);
     else
       store_accumulators<T>(acc[0], work.c, work.m, work.n, row, column);
   }
@@ -108,39 +87,25 @@ __global__ void __launch_bounds__(kThreads, 1)
 template <typename T>
 Launch launch(const Problem& p, const Device& device, const Operands& o) {
   const Tiles tiles(p, kBM, kBN, kGroup);
-  const int blocks = std::min(tiles.count(), std::max(1, device.sm_count));
-  Work work{.tiles = tiles,
-            .m = p.m,
-            .n = p.n,
-            .k_tiles = static_cast<int>(ceil_div(p.k, kBK)),
-            .c = o.c,
-            .a_map = k_major_map<T>(o.a, p.m, p.k, kBM),
-            .b_map = k_major_map<T>(o.b, p.n, p.k, kBN)};
-  work.stores_by_tma = p.n % 8 == 0;
-  if (work.stores_by_tma)
-    work.c_map =
-        tensor_map(static_cast<T*>(o.c), p.m, p.n, p.n, 64, kBox, CU_TENSOR_MAP_SWIZZLE_128B);
-  return launched(wgmma_tma_store<T>, {blocks, kThreads, kSharedBytes}, work);
+  const auto c_map = p.n % 8 != 0 ? CUtensorMap{}
+                                  : tensor_map(static_cast<T*>(o.c), p.m, p.n, p.n, 64, 64,
+                                               CU_TENSOR_MAP_SWIZZLE_128B);
+  const Work work(p, o, tiles, k_major_map<T>(o.a, p.m, p.k, kBM),
+                  k_major_map<T>(o.b, p.n, p.k, kBN), c_map);
+  return launched(wgmma_tma_store<T>, {blocks_at_once(tiles, device), kThreads, kSharedBytes},
+                  work);
 }
 
-const Registration registration({
-    .name = "WgmmaTmaStore",
-    .idea = "Epilogue by TMA: C is stored in whole lines, asynchronously.",
-    .source = "NVIDIA, PTX ISA, stmatrix and cp.async.bulk.tensor",
-    .rung = 55,
-    .precisions = {Precision::bf16, Precision::f16},
-    .layouts = {Layout::nt},
-    .unsupported = needs_sm_90a(wgmma_tma_store<__half>),
-    .traffic =
-        [](const Problem& p, const Device&) {
-          Traffic traffic =
-              traffic_of(p, kBM, kBN, kBK, kMovedBytes, p.n % 8 == 0 ? 1 : stores_of_pairs(p));
-          traffic.shared += 2.0 * traits_of(p.precision).output_bytes * p.m * p.n;  // C is staged
-          return traffic;
-        },
-    .prepare = by_precision({{Precision::bf16, launch<__nv_bfloat16>},
-                             {Precision::f16, launch<__half>}}),
-});
+const Registration registration(nt_rung(
+    {
+        .name = "WgmmaTmaStore",
+        .idea = "Epilogue by TMA: C is stored in whole lines, asynchronously.",
+        .source = "NVIDIA, PTX ISA, stmatrix and cp.async.bulk.tensor",
+        .rung = 55,
+        .unsupported = needs_sm_90a(wgmma_tma_store<__half>),
+    },
+    {kBM, kBN, 128, kMovedBytes, Epilogue::tma},
+    {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}}));
 
 }  // namespace
 }  // namespace gemm::tensor::wgmma_tma_store

@@ -10,7 +10,6 @@
 //
 // What binds it next: the last wave of tiles, which leaves SMs idle at most sizes, and power. The
 // kernels of kernels/best cut tiles along k (stream-K), and choose tile and schedule by a trial.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -31,30 +30,10 @@ constexpr int kABytes = kBM * 128, kStageBytes = (kBM + kBN) * 128;
 // Of shared memory per K tile: TMA writes it, wgmma reads A once and B for every 64 rows of A.
 constexpr double kMovedBytes = kStageBytes + kABytes + kBM / 64 * (kStageBytes - kABytes);
 
-// The epilogue stages 64 x 128 of C for each consumer, in boxes of 64 columns.
-constexpr int kStaged = 128, kBox = 64;
+// The epilogue stages 64 x 128 of C for each consumer.
+constexpr int kStaged = 128;
 constexpr int kSharedBytes =
     kStages * kStageBytes + kConsumers * staging_bytes(kStaged) + kSwizzleAlignment;
-
-// Stores 64 rows of C through shared memory, as WgmmaTmaStore does.
-template <typename T>
-__device__ void store_by_tma(const float (&acc)[kBN / 2], const Work& work, int row, int column,
-                             std::uint32_t staging, int consumer) {
-  const bool first = threadIdx.x % 128 == 0;
-#pragma unroll
-  for (int at = 0; at < kBN; at += kStaged) {
-    if (first) tma_store_wait_read();  // the staging memory may be overwritten
-    sync_consumer(consumer);
-    stage_columns<T, kStaged>(acc + at / 2, staging);
-    fence_async_proxy();
-    sync_consumer(consumer);
-    if (!first) continue;
-#pragma unroll
-    for (int box = 0; box < kStaged; box += kBox)
-      tma_store(work.c_map, column + at + box, row, staging + staging_bytes(box));
-    tma_store_commit();
-  }
-}
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -116,8 +95,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     const int row = (place.row * kCluster + rank) * kBM, column = place.column * kBN;
 #pragma unroll
     for (int part = 0; part < kBM / 64; ++part) {
-      if (work.stores_by_tma)
-        store_by_tma<T>(acc[part], work, row + 64 * part, column, staging, consumer);
+      if (work.stores_by_tma())
+        store_by_tma<T, kStaged>(acc[part], work.c_map, row + 64 * part, column, staging, consumer);
       else
         store_accumulators<T>(acc[part], work.c, work.m, work.n, row + 64 * part, column);
     }
@@ -129,40 +108,26 @@ __global__ void __launch_bounds__(kThreads, 1)
 template <typename T>
 Launch launch(const Problem& p, const Device& device, const Operands& o) {
   const Tiles tiles(p, kCluster * kBM, kBN, kGroup);
-  const int clusters = std::min(tiles.count(), std::max(1, device.sm_count / kCluster));
-  Work work{.tiles = tiles,
-            .m = p.m,
-            .n = p.n,
-            .k_tiles = static_cast<int>(ceil_div(p.k, kBK)),
-            .c = o.c,
-            .a_map = k_major_map<T>(o.a, p.m, p.k, kBM),
-            .b_map = k_major_map<T>(o.b, p.n, p.k, kBN / kCluster)};
-  work.stores_by_tma = p.n % 8 == 0;
-  if (work.stores_by_tma)
-    work.c_map =
-        tensor_map(static_cast<T*>(o.c), p.m, p.n, p.n, 64, kBox, CU_TENSOR_MAP_SWIZZLE_128B);
-  return launched(wgmma_ping_pong<T>, {clusters * kCluster, kThreads, kSharedBytes, kCluster},
+  const auto c_map = p.n % 8 != 0 ? CUtensorMap{}
+                                  : tensor_map(static_cast<T*>(o.c), p.m, p.n, p.n, 64, 64,
+                                               CU_TENSOR_MAP_SWIZZLE_128B);
+  const Work work(p, o, tiles, k_major_map<T>(o.a, p.m, p.k, kBM),
+                  k_major_map<T>(o.b, p.n, p.k, kBN / kCluster), c_map);
+  return launched(wgmma_ping_pong<T>,
+                  {blocks_at_once(tiles, device, kCluster), kThreads, kSharedBytes, kCluster},
                   work);
 }
 
-const Registration registration({
-    .name = "WgmmaPingPong",
-    .idea = "The ping-pong schedule: one warpgroup stores its tile while the other multiplies.",
-    .source = "NVIDIA, CUTLASS 3, warp-specialized ping-pong kernels",
-    .rung = 57,
-    .precisions = {Precision::bf16, Precision::f16},
-    .layouts = {Layout::nt},
-    .unsupported = needs_sm_90a(wgmma_ping_pong<__half>),
-    .traffic =
-        [](const Problem& p, const Device&) {
-          Traffic traffic = traffic_of(p, kBM, kBN, kBK, kMovedBytes,
-                                       p.n % 8 == 0 ? 1 : stores_of_pairs(p), kCluster);
-          traffic.shared += 2.0 * traits_of(p.precision).output_bytes * p.m * p.n;  // C is staged
-          return traffic;
-        },
-    .prepare = by_precision({{Precision::bf16, launch<__nv_bfloat16>},
-                             {Precision::f16, launch<__half>}}),
-});
+const Registration registration(nt_rung(
+    {
+        .name = "WgmmaPingPong",
+        .idea = "The ping-pong schedule: one warpgroup stores its tile while the other multiplies.",
+        .source = "NVIDIA, CUTLASS 3, warp-specialized ping-pong kernels",
+        .rung = 57,
+        .unsupported = needs_sm_90a(wgmma_ping_pong<__half>),
+    },
+    {kBM, kBN, 128, kMovedBytes, Epilogue::tma, kCluster},
+    {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}}));
 
 }  // namespace
 }  // namespace gemm::tensor::wgmma_ping_pong

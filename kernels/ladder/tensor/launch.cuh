@@ -47,11 +47,23 @@ struct Tiles {
 // What a wgmma rung computes, its kernel's parameter.
 struct Work {
   Tiles tiles;
-  std::int64_t m, n;
-  int k_tiles;
-  void* c;
   CUtensorMap a_map, b_map, c_map;
-  bool stores_by_tma;  // c_map is set: TMA stores rows of C at multiples of 16 bytes only
+  std::int64_t m, n;
+  int k_tiles;  // of 128 bytes of each line along k
+  void* c;
+
+  Work(const Problem& p, const Operands& o, const Tiles& tiles, const CUtensorMap& a_map,
+       const CUtensorMap& b_map, const CUtensorMap& c_map = {})
+      : tiles(tiles),
+        a_map(a_map),
+        b_map(b_map),
+        c_map(c_map),
+        m(p.m),
+        n(p.n),
+        k_tiles(static_cast<int>(ceil_div(p.k, 64))),
+        c(o.c) {}
+  // TMA stores rows of C that begin at multiples of 16 bytes.
+  __host__ __device__ bool stores_by_tma() const { return n % 8 == 0; }
 };
 
 // A launch of so many blocks of the kernel. Throws std::runtime_error if the device has too little
@@ -83,15 +95,9 @@ Launch launched(void (*kernel)(Parameters...), const Blocks& blocks,
   };
 }
 
-// Kernel::prepare: the launch of the problem's precision.
-struct LaunchOf {
-  Precision precision;
-  Launch (*prepare)(const Problem&, const Device&, const Operands&);
-};
-inline auto by_precision(std::vector<LaunchOf> launches) {
-  return [=](const Problem& p, const Device& device, const Operands& o) {
-    return std::ranges::find(launches, p.precision, &LaunchOf::precision)->prepare(p, device, o);
-  };
+// The blocks of a persistent kernel: one per SM, in whole clusters.
+inline int blocks_at_once(const Tiles& tiles, const Device& device, int cluster = 1) {
+  return cluster * std::min(tiles.count(), std::max(1, device.sm_count / cluster));
 }
 
 // Why a rung that needs this compute capability (80: 8.0) cannot run, or nothing.
@@ -109,6 +115,9 @@ inline std::optional<std::string> unsupported_before(int since, const Problem& p
     return "requires m, n and k of at most 2^30, and m n of at most 2^40";
   return std::nullopt;
 }
+inline auto since(int capability) {
+  return [=](const Problem& p, const Device& d) { return unsupported_before(capability, p, d); };
+}
 // Kernel::unsupported of a rung whose kernel has a body only in code for sm_90a, with mbarriers in
 // static shared memory.
 template <typename... Parameters>
@@ -124,20 +133,51 @@ auto needs_sm_90a(void (*kernel)(Parameters...)) {
   };
 }
 
-// Blocks load their rows of A and columns of B in K tiles of `depth` steps, each of which moves so
-// many bytes through shared memory. A cluster has vertically adjacent tiles and loads B once.
-// stores: bytes of L2 sectors that are written, for each byte of C.
-inline Traffic traffic_of(const Problem& p, int rows, int columns, int depth, double shared_bytes,
-                          double stores = 1, int cluster = 1) {
+// How C is stored: 16 bytes at a time; two elements, which fill a sector in part; two elements of
+// 32 bits after a detour through shared memory (wmma); by TMA, where it can.
+enum class Epilogue { chunks, pairs, wmma, tma };
+
+// For the traffic model: a block's tile of C, the bytes along k of a K tile, and the bytes that a K
+// tile moves through shared memory.
+struct TileShape {
+  int rows, columns, line;
+  double moved;
+  Epilogue epilogue = Epilogue::chunks;
+  int cluster = 1;  // blocks with vertically adjacent tiles, which load B once
+};
+
+inline Traffic traffic_of(const Problem& p, const TileShape& tile) {
   const PrecisionTraits& traits = traits_of(p.precision);
-  const double down = 1.0 * ceil_div(p.m, cluster * rows), across = 1.0 * ceil_div(p.n, columns);
+  const double down = 1.0 * ceil_div(p.m, tile.cluster * tile.rows);
+  const double across = 1.0 * ceil_div(p.n, tile.columns);
+  const double k_tiles = 1.0 * ceil_div(p.k, tile.line / traits.input_bytes);
   const double a = 1.0 * traits.input_bytes * p.m * p.k, b = 1.0 * traits.input_bytes * p.n * p.k;
   const double c = 1.0 * traits.output_bytes * p.m * p.n;
+  const bool by_tma = tile.epilogue == Epilogue::tma, wmma = tile.epilogue == Epilogue::wmma;
+  const bool whole = tile.epilogue == Epilogue::chunks || wmma || (by_tma && p.n % 8 == 0);
   return {.dram = bytes_minimum(p),
-          .l2 = a * across + b * down + stores * c,
-          .shared = shared_bytes * cluster * down * across * ceil_div(p.k, depth)};
+          .l2 = a * across + b * down +
+                (whole          ? c
+                 : p.n % 2 == 0 ? 2 * c
+                                : 4 * c),
+          .shared = tile.moved * tile.cluster * down * across * k_tiles + (by_tma ? 2 * c
+                                                                           : wmma ? 8.0 * p.m * p.n
+                                                                                  : 0)};
 }
-// `stores` of two 16-bit elements at a time, or one: they fill sectors in part.
-inline double stores_of_pairs(const Problem& p) { return p.n % 2 == 0 ? 2 : 4; }
+
+// Completes a rung, given the launch in each precision.
+struct LaunchOf {
+  Precision precision;
+  Launch (*prepare)(const Problem&, const Device&, const Operands&);
+};
+inline Kernel nt_rung(Kernel kernel, const TileShape& tile, std::vector<LaunchOf> launches) {
+  for (const LaunchOf& each : launches) kernel.precisions.push_back(each.precision);
+  kernel.layouts = {Layout::nt};
+  kernel.traffic = [=](const Problem& p, const Device&) { return traffic_of(p, tile); };
+  kernel.prepare = [=](const Problem& p, const Device& device, const Operands& o) {
+    return std::ranges::find(launches, p.precision, &LaunchOf::precision)->prepare(p, device, o);
+  };
+  return kernel;
+}
 
 }  // namespace gemm::tensor

@@ -212,4 +212,15 @@ class MmaSyncTile {
   typename Arithmetic::Accumulator acc_[kDown][kAcross][4] = {};
 };
 
+// A launch of a kernel with a block for each tile.
+template <typename Tile, typename Element = typename Tile::Element>
+Launch launched_tiles(void (*kernel)(Problem, Tiles, const Element*, const Element*,
+                                     typename Tile::Output*),
+                      const Problem& p, const Operands& o, int group = 1) {
+  const Tiles tiles(p, Tile::kBM, Tile::kBN, group);
+  return launched(kernel, {tiles.count(), Tile::kThreads, Tile::kSharedBytes}, p, tiles,
+                  static_cast<const Element*>(o.a), static_cast<const Element*>(o.b),
+                  static_cast<typename Tile::Output*>(o.c));
+}
+
 }  // namespace gemm::tensor

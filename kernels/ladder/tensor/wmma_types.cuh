@@ -37,17 +37,12 @@ struct WmmaTypes {
 // Stores a fragment to C at (row, column); `staging` belongs to the warp.
 template <typename Accumulators, typename T>
 __device__ void store_fragment(const Accumulators& acc, float* staging, T* c, std::int64_t m,
-                                   std::int64_t n, std::int64_t row, std::int64_t column) {
+                               std::int64_t n, std::int64_t row, std::int64_t column) {
   nvcuda::wmma::store_matrix_sync(staging, acc, kWmma, nvcuda::wmma::mem_row_major);
   __syncwarp();
   for (int i = static_cast<int>(threadIdx.x) % 32; i < kWmma * kWmma; i += 32)
     if (row + i / kWmma < m && column + i % kWmma < n)
       c[(row + i / kWmma) * n + column + i % kWmma] = static_cast<T>(staging[i]);
-}
-
-// Shared-memory bytes of these stores and loads.
-inline double wmma_store_bytes(const Problem& p) {
-  return 2.0 * kWmma * kWmma * sizeof(float) * ceil_div(p.m, kWmma) * ceil_div(p.n, kWmma);
 }
 
 inline std::optional<std::string> wmma_unsupported(const Problem& p, const Device& device) {

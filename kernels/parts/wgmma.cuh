@@ -86,11 +86,6 @@ __device__ void fence_accumulators(Accumulator (&acc)[kAccumulators]) {
   }
 }
 // Waits for all committed groups.
-template <typename Accumulator, int kAccumulators>
-__device__ void wgmma_wait_all(Accumulator (&acc)[kAccumulators]) {
-  wgmma_wait<0>();
-  fence_accumulators(acc);
-}
 template <typename Accumulator, int kParts, int kAccumulators>
 __device__ void wgmma_wait_all(Accumulator (&acc)[kParts][kAccumulators]) {
   wgmma_wait<0>();

@@ -138,4 +138,11 @@ __device__ std::uint64_t mn_major_descriptor(std::uint32_t address, std::uint32_
          kSwizzle << 62;
 }
 
+// Waits for all committed groups.
+template <typename Accumulator, int kAccumulators>
+__device__ void wgmma_wait_all(Accumulator (&acc)[kAccumulators]) {
+  wgmma_wait<0>();
+  fence_accumulators(acc);
+}
+
 }  // namespace gemm::tensor

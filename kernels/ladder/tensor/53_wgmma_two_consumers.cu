@@ -20,8 +20,6 @@ constexpr int kBM = 128, kBN = 256, kBK = 64;  // 64 steps of k are lines of 128
 constexpr int kStages = 4, kConsumers = 2;     // consumers are warpgroups
 constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
 constexpr int kABytes = kBM * 128, kStageBytes = (kBM + kBN) * 128;
-// Of shared memory per K tile: TMA writes it, wgmma reads A once and B for every 64 rows of A.
-constexpr double kMovedBytes = kStageBytes + kABytes + kBM / 64 * (kStageBytes - kABytes);
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -69,10 +67,11 @@ __global__ void __launch_bounds__(kThreads, 1)
 template <typename T>
 Launch launch(const Problem& p, const Device&, const Operands& o) {
   const Tiles tiles(p, kBM, kBN);
-  const Work work(p, o, tiles, k_major_map<T>(o.a, p.m, p.k, kBM),
-                  k_major_map<T>(o.b, p.n, p.k, kBN));
+  const int k_tiles = static_cast<int>(ceil_div(p.k, kBK));
   return launched(wgmma_two_consumers<T>,
-                  {tiles.count(), kThreads, kStages * kStageBytes + kSwizzleAlignment}, work);
+                  {tiles.count(), kThreads, kStages * kStageBytes + kSwizzleAlignment},
+                  {tiles, p.m, p.n, k_tiles, o.c, k_major_map<T>(o.a, p.m, p.k, kBM),
+                   k_major_map<T>(o.b, p.n, p.k, kBN)});
 }
 
 const Registration registration(nt_rung(
@@ -84,7 +83,7 @@ const Registration registration(nt_rung(
         .rung = 53,
         .unsupported = needs_sm_90a(wgmma_two_consumers<__half>),
     },
-    {kBM, kBN, 128, kMovedBytes, Epilogue::pairs},
+    {kBM, kBN, 128, wgmma_bytes(kBM, kBN), Epilogue::pairs},
     {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}}));
 
 }  // namespace

@@ -21,8 +21,6 @@ constexpr int kStages = 4, kConsumers = 2;     // consumers are warpgroups
 constexpr int kGroup = 16;                     // rows of tiles
 constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
 constexpr int kABytes = kBM * 128, kStageBytes = (kBM + kBN) * 128;
-// Of shared memory per K tile: TMA writes it, wgmma reads A once and B for every 64 rows of A.
-constexpr double kMovedBytes = kStageBytes + kABytes + kBM / 64 * (kStageBytes - kABytes);
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -78,11 +76,12 @@ __global__ void __launch_bounds__(kThreads, 1)
 template <typename T>
 Launch launch(const Problem& p, const Device& device, const Operands& o) {
   const Tiles tiles(p, kBM, kBN, kGroup);
-  const Work work(p, o, tiles, k_major_map<T>(o.a, p.m, p.k, kBM),
-                  k_major_map<T>(o.b, p.n, p.k, kBN));
+  const int k_tiles = static_cast<int>(ceil_div(p.k, kBK));
   return launched(
       wgmma_persistent<T>,
-      {blocks_at_once(tiles, device), kThreads, kStages * kStageBytes + kSwizzleAlignment}, work);
+      {blocks_at_once(tiles, device), kThreads, kStages * kStageBytes + kSwizzleAlignment},
+      {tiles, p.m, p.n, k_tiles, o.c, k_major_map<T>(o.a, p.m, p.k, kBM),
+       k_major_map<T>(o.b, p.n, p.k, kBN)});
 }
 
 const Registration registration(nt_rung(
@@ -94,7 +93,7 @@ const Registration registration(nt_rung(
         .rung = 54,
         .unsupported = needs_sm_90a(wgmma_persistent<__half>),
     },
-    {kBM, kBN, 128, kMovedBytes, Epilogue::pairs},
+    {kBM, kBN, 128, wgmma_bytes(kBM, kBN), Epilogue::pairs},
     {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}}));
 
 }  // namespace

@@ -20,8 +20,6 @@ constexpr int kStages = 4, kConsumers = 2;     // consumers are warpgroups
 constexpr int kGroup = 16;                     // rows of tiles
 constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
 constexpr int kABytes = kBM * 128, kStageBytes = (kBM + kBN) * 128;
-// Of shared memory per K tile: TMA writes it, wgmma reads A once and B for every 64 rows of A.
-constexpr double kMovedBytes = kStageBytes + kABytes + kBM / 64 * (kStageBytes - kABytes);
 
 // The epilogue stages 64 x 128 of C for each consumer.
 constexpr int kStaged = 128;
@@ -90,10 +88,10 @@ Launch launch(const Problem& p, const Device& device, const Operands& o) {
   const auto c_map = p.n % 8 != 0 ? CUtensorMap{}
                                   : tensor_map(static_cast<T*>(o.c), p.m, p.n, p.n, 64, 64,
                                                CU_TENSOR_MAP_SWIZZLE_128B);
-  const Work work(p, o, tiles, k_major_map<T>(o.a, p.m, p.k, kBM),
-                  k_major_map<T>(o.b, p.n, p.k, kBN), c_map);
+  const int k_tiles = static_cast<int>(ceil_div(p.k, kBK));
   return launched(wgmma_tma_store<T>, {blocks_at_once(tiles, device), kThreads, kSharedBytes},
-                  work);
+                  {tiles, p.m, p.n, k_tiles, o.c, k_major_map<T>(o.a, p.m, p.k, kBM),
+                   k_major_map<T>(o.b, p.n, p.k, kBN), c_map});
 }
 
 const Registration registration(nt_rung(
@@ -104,7 +102,7 @@ const Registration registration(nt_rung(
         .rung = 55,
         .unsupported = needs_sm_90a(wgmma_tma_store<__half>),
     },
-    {kBM, kBN, 128, kMovedBytes, Epilogue::tma},
+    {kBM, kBN, 128, wgmma_bytes(kBM, kBN), Epilogue::tma},
     {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}}));
 
 }  // namespace

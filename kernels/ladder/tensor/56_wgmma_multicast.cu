@@ -22,8 +22,6 @@ constexpr int kCluster = 2;                    // blocks, one above the other
 constexpr int kGroup = 8;                      // rows of clusters of tiles
 constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
 constexpr int kABytes = kBM * 128, kStageBytes = (kBM + kBN) * 128;
-// Of shared memory per K tile: TMA writes it, wgmma reads A once and B for every 64 rows of A.
-constexpr double kMovedBytes = kStageBytes + kABytes + kBM / 64 * (kStageBytes - kABytes);
 
 // The epilogue stages 64 x 128 of C for each consumer.
 constexpr int kStaged = 128;
@@ -98,11 +96,11 @@ Launch launch(const Problem& p, const Device& device, const Operands& o) {
   const auto c_map = p.n % 8 != 0 ? CUtensorMap{}
                                   : tensor_map(static_cast<T*>(o.c), p.m, p.n, p.n, 64, 64,
                                                CU_TENSOR_MAP_SWIZZLE_128B);
-  const Work work(p, o, tiles, k_major_map<T>(o.a, p.m, p.k, kBM),
-                  k_major_map<T>(o.b, p.n, p.k, kBN / kCluster), c_map);
+  const int k_tiles = static_cast<int>(ceil_div(p.k, kBK));
   return launched(wgmma_multicast<T>,
                   {blocks_at_once(tiles, device, kCluster), kThreads, kSharedBytes, kCluster},
-                  work);
+                  {tiles, p.m, p.n, k_tiles, o.c, k_major_map<T>(o.a, p.m, p.k, kBM),
+                   k_major_map<T>(o.b, p.n, p.k, kBN / kCluster), c_map});
 }
 
 const Registration registration(nt_rung(
@@ -113,7 +111,7 @@ const Registration registration(nt_rung(
         .rung = 56,
         .unsupported = needs_sm_90a(wgmma_multicast<__half>),
     },
-    {kBM, kBN, 128, kMovedBytes, Epilogue::tma, kCluster},
+    {kBM, kBN, 128, wgmma_bytes(kBM, kBN), Epilogue::tma, kCluster},
     {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}}));
 
 }  // namespace

@@ -121,10 +121,7 @@ struct SplitOperands {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-constexpr int kWM = kBM / kConsumers;           // the 64 rows of a wgmma
-constexpr int kAccumulators = kWM * kBN / 128;  // per thread
-// 40 x 128 + 232 x 256 registers of 65,536.
-constexpr int kSplitProducerRegisters = 40, kSplitConsumerRegisters = 232;
+constexpr int kAccumulators = kBN / 2;  // of a thread, for 64 rows
 
 using StageRing = Ring<kStageBytes>;
 
@@ -140,19 +137,6 @@ __device__ void multiply_tf32(float (&acc)[kAccumulators], const std::uint32_t (
       "}, {%64, %65, %66, %67}, %68, keep, 1, 1;\n}"
       : GEMM_LIST_64("f")
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(keep));
-}
-
-__device__ void copy_stages(StageRing ring, const SplitOperands& operands) {
-  constexpr int kBytes = kKTiles * kSplitTileBytes;
-  for (int tile = static_cast<int>(blockIdx.x); tile < operands.tiles(); tile += gridDim.x) {
-    const auto [row, column] = operands.place(tile);
-    const std::byte* b = operands.b + std::int64_t{column} * operands.stages * kBytes;
-    for (int i = 0; i < operands.stages; ++i, b += kBytes, ring.next()) {
-      ring.begin_stage();
-      tma_load(ring.data(), operands.a_map, i * kBK, row * kBM, ring.full());
-      bulk_load(ring.data() + kABytes, b, kBytes, ring.full());
-    }
-  }
 }
 
 // A consumer: half of a tile of C. In a wgmma fragment a thread has two rows, eight apart, of its
@@ -177,7 +161,7 @@ struct Consumer {
       if (never) keep(fragments_);
       release(used);
 #pragma unroll
-      for (int j = 0; j < kAccumulators; ++j) totals_[j] += acc_[j];
+      for (int j = 0; j < kAccumulators; ++j) totals_[j] += acc_[0][j];
     }
   }
 
@@ -185,7 +169,7 @@ struct Consumer {
   // and make it slower.
   __device__ void store(int2 place, float* c, std::int64_t m, std::int64_t n) const {
     store_accumulators<float>(
-        totals_, c, m, n, place.x * kBM + static_cast<int>(threadIdx.x) / 128 * kWM, place.y * kBN);
+        totals_, c, m, n, place.x * kBM + static_cast<int>(threadIdx.x) / 128 * 64, place.y * kBN);
   }
 
   static constexpr int kSteps = kBK / 8;  // of wgmma along k
@@ -233,13 +217,13 @@ struct Consumer {
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
-      multiply_tf32(acc_, fragments_[kSteps + step], b + of_step(step), step > 0);
+      multiply_tf32(acc_[0], fragments_[kSteps + step], b + of_step(step), step > 0);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
-      multiply_tf32(acc_, fragments_[step], b + of_step(step) + kToSmall, 1);
+      multiply_tf32(acc_[0], fragments_[step], b + of_step(step) + kToSmall, 1);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
-      multiply_tf32(acc_, fragments_[step], b + of_step(step), 1);
+      multiply_tf32(acc_[0], fragments_[step], b + of_step(step), 1);
     wgmma_commit();
   }
 
@@ -259,7 +243,7 @@ struct Consumer {
   int row_;
   float loaded_[kKTiles][2][4];
   std::uint32_t fragments_[2 * kSteps][4];  // large parts, then small parts
-  float acc_[kAccumulators], totals_[kAccumulators];
+  float acc_[1][kAccumulators], totals_[kAccumulators];
 };
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
@@ -271,14 +255,24 @@ __global__ void __launch_bounds__(kThreads, 1)
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ std::byte shared[];
   __shared__ RingBarriers<kStages> barriers;
-  const StageRing ring(shared, barriers);
+  StageRing ring(shared, barriers);
   if (threadIdx.x == 0) ring.init_barriers(4 * kConsumers);  // their warps
   __syncthreads();
   if (threadIdx.x / 128 == kConsumers) {
-    dealloc_registers<kSplitProducerRegisters>();
-    if (threadIdx.x % 128 == 0) copy_stages(ring, operands);
+    dealloc_registers<40>();  // of 168, which 384 threads have at first
+    if (threadIdx.x % 128 != 0) return;
+    constexpr int kBytes = kKTiles * kSplitTileBytes;
+    for (int tile = static_cast<int>(blockIdx.x); tile < operands.tiles(); tile += gridDim.x) {
+      const auto [row, column] = operands.place(tile);
+      const std::byte* b = operands.b + std::int64_t{column} * operands.stages * kBytes;
+      for (int i = 0; i < operands.stages; ++i, b += kBytes, ring.next()) {
+        ring.begin_stage();
+        tma_load(ring.data(), operands.a_map, i * kBK, row * kBM, ring.full());
+        bulk_load(ring.data() + kABytes, b, kBytes, ring.full());
+      }
+    }
   } else {
-    alloc_registers<kSplitConsumerRegisters>();
+    alloc_registers<232>();
     Consumer consumer(ring);
     for (int tile = static_cast<int>(blockIdx.x); tile < operands.tiles(); tile += gridDim.x) {
       consumer.multiply(operands.stages);

@@ -47,23 +47,12 @@ struct Tiles {
 // What a wgmma rung computes, its kernel's parameter.
 struct Work {
   Tiles tiles;
-  CUtensorMap a_map, b_map, c_map;
   std::int64_t m, n;
-  int k_tiles;  // of 128 bytes of each line along k
+  int k_tiles;
   void* c;
-
-  Work(const Problem& p, const Operands& o, const Tiles& tiles, const CUtensorMap& a_map,
-       const CUtensorMap& b_map, const CUtensorMap& c_map = {})
-      : tiles(tiles),
-        a_map(a_map),
-        b_map(b_map),
-        c_map(c_map),
-        m(p.m),
-        n(p.n),
-        k_tiles(static_cast<int>(ceil_div(p.k, 64))),
-        c(o.c) {}
+  CUtensorMap a_map, b_map, c_map;
   // TMA stores rows of C that begin at multiples of 16 bytes.
-  __host__ __device__ bool stores_by_tma() const { return n % 8 == 0; }
+  __device__ bool stores_by_tma() const { return n % 8 == 0; }
 };
 
 // A launch of so many blocks of the kernel. Throws std::runtime_error if the device has too little
@@ -110,9 +99,7 @@ inline std::optional<std::string> unsupported_before(int since, const Problem& p
   if (p.k % of_chunk != 0)
     return "requires k to be a multiple of " + std::to_string(of_chunk) +
            ", so that rows begin at multiples of 16 bytes";
-  constexpr std::int64_t kMost = 1 << 30;
-  if (std::max({p.m, p.n, p.k}) > kMost || p.m * p.n > kMost * 1024)
-    return "requires m, n and k of at most 2^30, and m n of at most 2^40";
+  if (std::max({p.m, p.n, p.k}) > 1 << 30) return "requires m, n and k of at most 2^30";
   return std::nullopt;
 }
 inline auto since(int capability) {
@@ -145,6 +132,11 @@ struct TileShape {
   Epilogue epilogue = Epilogue::chunks;
   int cluster = 1;  // blocks with vertically adjacent tiles, which load B once
 };
+
+// What a K tile of wgmma moves: TMA writes it, wgmma reads A once and B for every 64 rows of A.
+constexpr double wgmma_bytes(int rows, int columns) {
+  return 128.0 * (2 * rows + columns + rows / 64 * columns);
+}
 
 inline Traffic traffic_of(const Problem& p, const TileShape& tile) {
   const PrecisionTraits& traits = traits_of(p.precision);

@@ -5,7 +5,7 @@
 // A fragment must be inside its matrix and aligned to 32 bytes, as must all its rows. Other
 // fragments go through shared memory, element by element, with zeros beyond the edges.
 //
-// What binds it next: the caches. Every warp loads its own rows of A and columns of B, so that the
+// The next bottleneck: the caches. Every warp loads its own rows of A and columns of B, so that the
 // tensor cores are mostly idle.
 #include <mma.h>
 

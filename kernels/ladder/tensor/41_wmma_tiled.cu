@@ -3,8 +3,8 @@
 // are padded by 16 bytes, since wmma loads row by row and rows of 2^n bytes would have bank
 // conflicts. Cost: padding.
 //
-// What binds it next: a K tile is loaded only after the last one was multiplied, and all warps wait
-// for it.
+// The next bottleneck: a K tile is loaded only after the last one was multiplied, and all warps
+// wait for it.
 #include <mma.h>
 
 #include <cstddef>

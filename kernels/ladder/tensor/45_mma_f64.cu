@@ -3,7 +3,7 @@
 // block waits for each of them, so that only the other block of an SM hides the latency of global
 // memory.
 //
-// What binds it next: that latency, and shared memory: warp tiles of 32 x 32 load a byte for every
+// The next bottleneck: that latency, and shared memory: warp tiles of 32 x 32 load a byte for every
 // two FMAs.
 #include <cstddef>
 #include <cstdint>

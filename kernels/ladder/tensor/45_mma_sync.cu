@@ -4,7 +4,7 @@
 // tiles go through registers: the next one is loaded during the MMAs of the current one, and stored
 // once all warps are done.
 //
-// What binds it next: latency. One K tile is in flight, in registers, and a block waits at two
+// The next bottleneck: latency. One K tile is in flight, in registers, and a block waits at two
 // barriers for each.
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // 9.0 (elsewhere they are made of m8n8k4), and warp tiles of 32 x 64, which read a quarter less
 // from shared memory than 32 x 32. Tiles are computed in groups of eight rows.
 //
-// What binds it next: MMAs wait for the fragments of their own step, and the last wave of tiles
+// The next bottleneck: MMAs wait for the fragments of their own step, and the last wave of tiles
 // leaves SMs idle. MmaF64StreamK (kernels/best) loads fragments ahead and cuts tiles along k.
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // tiles ahead of the MMAs. Latency of global memory is spread over three K tiles, and one barrier
 // per K tile remains of two. Cost: shared memory.
 //
-// What binds it next: fragments. The MMAs of a step wait for its `ldmatrix`, and all warps begin a
+// The next bottleneck: fragments. The MMAs of a step wait for its `ldmatrix`, and all warps begin a
 // K tile with one.
 #include <cstddef>
 #include <cstdint>

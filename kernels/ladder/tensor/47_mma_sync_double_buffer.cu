@@ -3,7 +3,7 @@
 // between steps nor after the barrier of a K tile. Copies of later K tiles are issued between the
 // MMAs. Cost: registers.
 //
-// What binds it next: the L2 and power. Blocks read A and B again for every 128 rows and columns,
+// The next bottleneck: the L2 and power. Blocks read A and B again for every 128 rows and columns,
 // and at the power limit each byte costs clock.
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 // the clock is what the power cap permits. Cost: one block per SM, so nothing overlaps its
 // epilogue.
 //
-// What binds it next: on compute capability 9.0 the instruction itself, which reaches about two
+// The next bottleneck: on compute capability 9.0 the instruction itself, which reaches about two
 // thirds of the rate of wgmma; before that, the tensor cores.
 #include <cstddef>
 #include <cstdint>

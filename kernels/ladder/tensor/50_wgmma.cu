@@ -4,9 +4,9 @@
 // directly from shared memory, in the swizzle in which TMA wrote them: no fragment loads, no
 // registers for operands, and one thread's instruction copies a whole K tile.
 //
-// What binds it next: bytes. A tile of 64 x 64 loads a byte for every 32 FLOP, from the L2 and from
-// shared memory, and loads and MMAs do not overlap within a block; only other blocks on the SM keep
-// the tensor cores busy meanwhile.
+// The next bottleneck: bytes. A tile of 64 x 64 loads a byte for every 32 FLOP, from the L2 and
+// from shared memory, and loads and MMAs do not overlap within a block; only other blocks on the SM
+// keep the tensor cores busy meanwhile.
 #include <cstddef>
 #include <cstdint>
 

@@ -3,7 +3,7 @@
 // K tile is eight wgmmas of 64 x 128 x 16 instead of four of 64 x 64 x 16, so there are fewer waits
 // and barriers as well. Cost: 128 accumulators per thread.
 //
-// What binds it next: latency. The warpgroup loads, waits, multiplies, waits; with three blocks on
+// The next bottleneck: latency. The warpgroup loads, waits, multiplies, waits; with three blocks on
 // an SM at most, the tensor cores are often idle.
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 // tile are waited for after those of the next are issued, so that the tensor cores always have
 // work. Two blocks per SM: one multiplies while the other stores its tile.
 //
-// What binds it next: the bandwidth of the L2 and of shared memory, with 64 FLOP per byte loaded.
+// The next bottleneck: the bandwidth of the L2 and of shared memory, with 64 FLOP per byte loaded.
 #include <cstddef>
 #include <cstdint>
 

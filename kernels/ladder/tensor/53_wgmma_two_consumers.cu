@@ -3,8 +3,8 @@
 // the consumers (setmaxnreg), since 128 accumulators per thread leave no others. Cost: one block
 // per SM, so nothing overlaps its epilogue.
 //
-// What binds it next: the ends of tiles. While a block stores its tile and the next one starts, its
-// SM multiplies nothing.
+// The next bottleneck: the ends of tiles. While a block stores its tile and the next one starts,
+// its SM multiplies nothing.
 #include <cstddef>
 #include <cstdint>
 

@@ -3,7 +3,7 @@
 // computed at the same time form a square (rasterization), whose rows of A and columns of B stay in
 // the L2.
 //
-// What binds it next: the epilogue. Each warp stores 16 bytes of eight rows at a time, half a
+// The next bottleneck: the epilogue. Each warp stores 16 bytes of eight rows at a time, half a
 // sector each, and the tensor cores wait for it.
 #include <cstddef>
 #include <cstdint>

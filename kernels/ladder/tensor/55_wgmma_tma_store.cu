@@ -3,7 +3,7 @@
 // Cost: shared memory for 64 x 128 of C per consumer, which is refilled once TMA has read it. Where
 // rows of C do not begin at multiples of 16 bytes, threads store it as before.
 //
-// What binds it next: power and the L2, from which each block loads its own copy of A and B.
+// The next bottleneck: power and the L2, from which each block loads its own copy of A and B.
 #include <cstddef>
 #include <cstdint>
 

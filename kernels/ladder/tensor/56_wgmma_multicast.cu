@@ -3,7 +3,7 @@
 // blocks run in lockstep, since a stage is empty only when the consumers of both blocks have
 // released it to both producers.
 //
-// What binds it next: the epilogue again. Both consumers store at the same time, and the tensor
+// The next bottleneck: the epilogue again. Both consumers store at the same time, and the tensor
 // cores wait until the first MMAs of the next tile.
 #include <cstddef>
 #include <cstdint>

@@ -8,7 +8,7 @@
 // distinguishes just two phases. Two named barriers keep that order, as CUTLASS's
 // OrderedSequenceBarrier does.
 //
-// What binds it next: the last wave of tiles, which leaves SMs idle at most sizes, and power. The
+// The next bottleneck: the last wave of tiles, which leaves SMs idle at most sizes, and power. The
 // kernels of kernels/best cut tiles along k (stream-K), and choose tile and schedule by a trial.
 #include <cstddef>
 #include <cstdint>

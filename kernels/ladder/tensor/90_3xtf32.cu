@@ -15,7 +15,7 @@
 // If an operand is infinite, C is NaN or infinite; so may be results within 2^-21 of the largest
 // FP32 number.
 //
-// What binds it next: the tensor cores, for which three products are no less, and the clock that
+// The next bottleneck: the tensor cores, for which three products are no less, and the clock that
 // the power limit leaves them.
 #include <cuda_runtime.h>
 

@@ -117,21 +117,17 @@ __device__ void store_singly(const Accumulator* acc, Accumulator* c, std::int64_
   }
 }
 
-// Stores from registers: 64 * kParts rows from (first_row, first_column) on of C, m x n. 32-bit
-// elements are exchanged between lanes first, where that makes stores longer.
+// Stores 32-bit elements from registers: 64 * kParts rows from (first_row, first_column) on of C, m
+// x n. They are exchanged between lanes first, so that stores are longer.
 template <typename Output, bool kAdjacent = false, typename Accumulator, int kParts,
           int kAccumulators>
 __device__ void store_by_threads(const Accumulator (&acc)[kParts][kAccumulators], void* c,
                                  std::int64_t m, std::int64_t n, int first_row, int first_column) {
+  static_assert(sizeof(Output) == 4 && kAccumulators % 8 == 0);
   using Rows = FragmentRows<kAdjacent>;
   const std::int64_t column = first_column + static_cast<int>(threadIdx.x) % 4 * 2;
 #pragma unroll
   for (int part = 0; part < kParts; ++part) {
-    if constexpr (sizeof(Output) == 2) {
-      store_accumulators<Output>(acc[part], c, m, n, first_row + 64 * part, first_column);
-      continue;
-    }
-    static_assert(sizeof(Output) == 2 || kAccumulators % 8 == 0);
 #pragma unroll
     for (int below = 0; below < 2; ++below) {
       const std::int64_t row = first_row + 64 * part + Rows::first() + Rows::kApart * below;

@@ -147,14 +147,11 @@ inline Traffic traffic_of(const Problem& p, const TileShape& tile) {
   const double c = 1.0 * traits.output_bytes * p.m * p.n;
   const bool by_tma = tile.epilogue == Epilogue::tma, wmma = tile.epilogue == Epilogue::wmma;
   const bool whole = tile.epilogue == Epilogue::chunks || wmma || (by_tma && p.n % 8 == 0);
+  const double stored = whole ? c : p.n % 2 == 0 ? 2 * c : 4 * c;
+  const double staged = by_tma ? 2 * c : wmma ? 8.0 * p.m * p.n : 0;
   return {.dram = bytes_minimum(p),
-          .l2 = a * across + b * down +
-                (whole          ? c
-                 : p.n % 2 == 0 ? 2 * c
-                                : 4 * c),
-          .shared = tile.moved * tile.cluster * down * across * k_tiles + (by_tma ? 2 * c
-                                                                           : wmma ? 8.0 * p.m * p.n
-                                                                                  : 0)};
+          .l2 = a * across + b * down + stored,
+          .shared = tile.moved * tile.cluster * down * across * k_tiles + staged};
 }
 
 // Completes a rung, given the launch in each precision.

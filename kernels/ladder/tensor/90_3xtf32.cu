@@ -17,8 +17,6 @@
 //
 // The next bottleneck: the tensor cores, for which three products are no less, and the clock that
 // the power limit leaves them.
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -39,23 +37,19 @@ namespace {
 constexpr std::uint32_t kOfTf32 = 0xffffe000;  // mask of the bits of FP32 that TF32 keeps
 constexpr std::uint32_t kHalf = 0x1000;        // half a unit in the last place of TF32
 
-struct Split {
-  float large, small;
-};
-
-// TF32 has 11 significant bits, FP32 24. `large` is x rounded to nearest; the remainder is at most
-// 2^-11 of x, and `small` holds 11 bits of it: the sum has an error of at most 2^-23 of x, and is
-// exact for integers up to 2^23. That holds from 2^-102 on; below, `small` may be lost, which is at
-// most 2^-126. Where rounding would make `large` infinite, from 2^128 - 2^116 on, it is truncated.
-// Infinity and NaN are entirely in `large`.
-__device__ Split split(float x) {
+// Splits x. TF32 has 11 significant bits, FP32 24. `large` is x rounded to nearest; the remainder
+// is at most 2^-11 of x, and `small` holds 11 bits of it: the sum has an error of at most 2^-23 of
+// x, and is exact for integers up to 2^23. That holds from 2^-102 on; below, `small` may be lost,
+// which is at most 2^-126. Where rounding would make `large` infinite, from 2^128 - 2^116 on, it is
+// truncated. Infinity and NaN are entirely in `large`.
+__device__ void split(float x, float& large, float& small) {
   constexpr std::uint32_t kMagnitude = 0x7fffffff, kRoundsToInfinity = 0x7f7ff000,
                           kInfinity = 0x7f800000;
   const std::uint32_t bits = __float_as_uint(x), magnitude = bits & kMagnitude;
-  if (magnitude >= kInfinity) return {x + x, 0};  // x + x quiets a NaN, so that TF32 keeps it
   const std::uint32_t rounded = magnitude < kRoundsToInfinity ? bits + kHalf : bits;
-  const float large = __uint_as_float(rounded & kOfTf32);
-  return {large, __uint_as_float((__float_as_uint(x - large) + kHalf) & kOfTf32)};
+  const bool finite = magnitude < kInfinity;
+  large = finite ? __uint_as_float(rounded & kOfTf32) : x + x;  // quiets a NaN: TF32 keeps it
+  small = finite ? __uint_as_float((__float_as_uint(x - large) + kHalf) & kOfTf32) : 0;
 }
 
 constexpr int kBM = 128, kBN = 128;  // of C, per block
@@ -77,17 +71,15 @@ __global__ void __launch_bounds__(kSplitThreads)
   const std::int64_t column = std::int64_t{kSplitRows} * blockIdx.x + line;
   for (int k_tile = static_cast<int>(blockIdx.y * kWarps + threadIdx.x / 32); k_tile < k_tiles;
        k_tile += static_cast<int>(gridDim.y) * kWarps) {
-    Split parts[4];
+    alignas(16) float large[4], small[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const std::int64_t at = std::int64_t{k_tile} * kSplitTileK + chunk + 4 * j;
-      parts[j] = split(column < n && at < k ? b[column * k + at] : 0.0F);
+      split(column < n && at < k ? b[column * k + at] : 0.0F, large[j], small[j]);
     }
     float4* chunks = to + ((column / kBN * k_tiles + k_tile) * kBN + column % kBN) * kLineChunks;
-    chunks[chunk ^ line] =
-        make_float4(parts[0].large, parts[1].large, parts[2].large, parts[3].large);
-    chunks[(chunk + 4) ^ line] =
-        make_float4(parts[0].small, parts[1].small, parts[2].small, parts[3].small);
+    chunks[chunk ^ line] = *reinterpret_cast<const float4*>(large);
+    chunks[(chunk + 4) ^ line] = *reinterpret_cast<const float4*>(small);
   }
 }
 
@@ -100,9 +92,6 @@ constexpr int kBK = 32, kKTiles = kBK / kSplitTileK, kStages = 4;
 constexpr int kABytes = kBM * kBK * 4, kSplitTileBytes = kBN * kLineBytes;
 constexpr int kStageBytes = kABytes + kKTiles * kSplitTileBytes;
 constexpr int kSharedBytes = kStages * kStageBytes + kSwizzleAlignment;
-static_assert(kABytes % kSwizzleAlignment == 0 && kSplitTileBytes % kSwizzleAlignment == 0);
-
-constexpr int kGroup = 16;  // rows of tiles
 
 struct SplitOperands {
   int tile_rows, tile_columns;
@@ -111,19 +100,21 @@ struct SplitOperands {
   int stages;          // per tile of C
 
   __host__ __device__ int tiles() const { return tile_rows * tile_columns; }
-  // Row and column of a tile: groups of kGroup rows, within a group column by column.
-  [[maybe_unused]] __device__ int2 place(int tile) const {
-    const int before = tile / (kGroup * tile_columns) * kGroup;
-    const int index = tile - before * tile_columns, height = min(kGroup, tile_rows - before);
-    return {before + index % height, index / height};
-  }
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-constexpr int kAccumulators = kBN / 2;  // of a thread, for 64 rows
+// Accumulators of a thread for 64 rows; rows of tiles of a group.
+constexpr int kAccumulators = kBN / 2, kGroup = 16;
 
 using StageRing = Ring<kStageBytes>;
+
+// Row and column of a tile: groups of kGroup rows, within a group column by column.
+__device__ int2 place(const SplitOperands& of, int tile) {
+  const int before = tile / (kGroup * of.tile_columns) * kGroup;
+  const int index = tile - before * of.tile_columns, height = min(kGroup, of.tile_rows - before);
+  return {before + index % height, index / height};
+}
 
 // acc = keep ? acc + a * b : a * b, for 64 x 8 elements of A in registers and 8 x 128 of B: a warp
 // has 16 of the 64 rows, a thread rows lane / 4 and lane / 4 + 8, and of the 8 steps of k lane % 4
@@ -165,13 +156,6 @@ struct Consumer {
     }
   }
 
-  // Four at a time, after an exchange between lanes, would change the registers of the main loop
-  // and make it slower.
-  __device__ void store(int2 place, float* c, std::int64_t m, std::int64_t n) const {
-    store_accumulators<float>(
-        totals_, c, m, n, place.x * kBM + static_cast<int>(threadIdx.x) / 128 * 64, place.y * kBN);
-  }
-
   static constexpr int kSteps = kBK / 8;  // of wgmma along k
   static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
@@ -210,7 +194,6 @@ struct Consumer {
 
   __device__ void issue_mmas() {
     const std::uint64_t b = k_major_descriptor(ring_.data() + kABytes);
-    constexpr int kToSmall = kLineBytes / 2 / 16;
     const auto of_step = [](int step) {
       return (step / 2 * kSplitTileBytes + step % 2 * (kLineBytes / 4)) / 16;
     };
@@ -220,7 +203,7 @@ struct Consumer {
       multiply_tf32(acc_[0], fragments_[kSteps + step], b + of_step(step), step > 0);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
-      multiply_tf32(acc_[0], fragments_[step], b + of_step(step) + kToSmall, 1);
+      multiply_tf32(acc_[0], fragments_[step], b + of_step(step) + kLineBytes / 2 / 16, 1);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
       multiply_tf32(acc_[0], fragments_[step], b + of_step(step), 1);
@@ -263,7 +246,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (threadIdx.x % 128 != 0) return;
     constexpr int kBytes = kKTiles * kSplitTileBytes;
     for (int tile = static_cast<int>(blockIdx.x); tile < operands.tiles(); tile += gridDim.x) {
-      const auto [row, column] = operands.place(tile);
+      const auto [row, column] = place(operands, tile);
       const std::byte* b = operands.b + std::int64_t{column} * operands.stages * kBytes;
       for (int i = 0; i < operands.stages; ++i, b += kBytes, ring.next()) {
         ring.begin_stage();
@@ -276,7 +259,11 @@ __global__ void __launch_bounds__(kThreads, 1)
     Consumer consumer(ring);
     for (int tile = static_cast<int>(blockIdx.x); tile < operands.tiles(); tile += gridDim.x) {
       consumer.multiply(operands.stages);
-      consumer.store(operands.place(tile), c, p.m, p.n);
+      // Stores of four elements, after an exchange between lanes, would change the registers of the
+      // main loop and make it slower.
+      const auto [row, column] = place(operands, tile);
+      store_accumulators<float>(consumer.totals_, c, p.m, p.n,
+                                row * kBM + static_cast<int>(threadIdx.x) / 128 * 64, column * kBN);
     }
   }
 #endif

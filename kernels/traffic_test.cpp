@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "kernels/layout.hpp"
 #include "kernels/parts/tile_traffic.hpp"
@@ -237,34 +238,15 @@ TEST(AsyncCopy, GivesTheReasonWhyADeviceCannotRunItsTile) {
 
 TEST(TensorCores, NeedTheComputeCapabilityThatTheirCodeIsFor) {
   SKIP_WITHOUT_GPU_KERNELS();
-  const RegisteredKernel& kernel = *find("3xTF32");
-  const Problem p{4096, 4096, 4096, Precision::tf32x3};
-  Device device = kHopper;
-  for (const int other : {75, 80, 89, 100, 120}) {
-    device.compute_capability = other;
-    EXPECT_EQ(kernel.unsupported(p, device).value_or(""), "requires compute capability 9.0")
-        << other;
-  }
-  EXPECT_EQ(kernel.layouts.size(), 4U);
-  // MN-major A, or rows that are not multiples of 16 bytes, are copied first.
-  Problem transposed = p, odd = p;
-  transposed.layout = Layout::tn;
-  odd.k = 4095;
-  const auto copies = [&](const Problem& q) {
-    return kernel.traffic(q, kHopper).dram - bytes_minimum(q) > 2.5 * 4 * 4096 * 4096 * 2;
-  };
-  EXPECT_FALSE(copies(p));
-  EXPECT_TRUE(copies(transposed));
-  EXPECT_TRUE(copies(odd));
-}
-
-TEST(MmaSync, NeedsTheComputeCapabilityThatHasItsInstruction) {
-  SKIP_WITHOUT_GPU_KERNELS();
   const auto reason = [](std::string_view label, Precision precision, int compute_capability) {
     Device device = kHopper;
     device.compute_capability = compute_capability;
-    return find(label)->unsupported({64, 64, 64, precision}, device).value_or("");
+    return find(label)->unsupported({64, 64, 64, precision, Layout::nt}, device).value_or("");
   };
+  for (const int other : {75, 80, 89, 100, 120}) {
+    EXPECT_EQ(reason("3xTF32", Precision::tf32x3, other), "requires compute capability 9.0");
+    EXPECT_EQ(reason("WgmmaPingPong", Precision::bf16, other), "requires compute capability 9.0");
+  }
   for (const Precision precision : {Precision::f16, Precision::s8})
     EXPECT_EQ(reason("MmaSync", precision, 75), "");
   for (const Precision precision : {Precision::bf16, Precision::tf32}) {
@@ -272,25 +254,49 @@ TEST(MmaSync, NeedsTheComputeCapabilityThatHasItsInstruction) {
     EXPECT_EQ(reason("MmaSync", precision, 86), "");
   }
   EXPECT_EQ(reason("MmaSyncMultistage", Precision::f16, 75), "requires compute capability 8.0");
-  EXPECT_EQ(reason("MmaSyncRasterized", Precision::e4m3, 86), "requires compute capability 8.9");
+  EXPECT_EQ(reason("MmaF64", Precision::f64, 75), "requires compute capability 8.0");
   for (const int all : {86, 89, 90, 120})
     EXPECT_EQ(reason("MmaSyncRasterized", Precision::bf16, all), "") << all;
 }
 
-TEST(MmaSync, CopiesWhatItsTileCannotRead) {
+// TMA and copies of 16 bytes begin at multiples of 16 bytes.
+TEST(TensorCores, NeedRowsThatBeginAtMultiplesOf16Bytes) {
   SKIP_WITHOUT_GPU_KERNELS();
-  const auto copied = [](const Problem& p) {
-    return (traffic_of("MmaSync", p).dram - bytes_minimum(p)) / 2;
-  };
-  const Problem p{64, 96, 128, Precision::bf16};
-  Problem odd = p, transposed = p;
-  odd.k = 127;  // A's rows; B's rows have n elements
-  EXPECT_EQ(copied(p), 0);
-  EXPECT_EQ(copied(odd), 2 * 64 * 128);
-  transposed.layout = Layout::tt;
-  EXPECT_EQ(copied(transposed), 0);
-  transposed.precision = Precision::s8;  // B is K-major
-  EXPECT_EQ(copied(transposed), 64 * 128);
+  const std::pair<const char*, Precision> rungs[] = {
+      {"WmmaTiled", Precision::bf16},       {"MmaSyncRasterized", Precision::f16},
+      {"MmaSync", Precision::s8},           {"MmaSync", Precision::tf32},
+      {"MmaF64Multistage", Precision::f64}, {"3xTF32", Precision::tf32x3},
+      {"WgmmaMulticast", Precision::bf16}};
+  for (const auto& [label, precision] : rungs) {
+    const std::int64_t chunk = 16 / traits_of(precision).input_bytes;
+    const auto reason = [&, label = label, precision = precision](std::int64_t k) {
+      return find(label)->unsupported({7, 9, k, precision, Layout::nt}, kHopper).value_or("");
+    };
+    EXPECT_EQ(reason(chunk).find("multiple"), std::string::npos) << label;
+    EXPECT_NE(reason(3 * chunk / 2).find("multiple of " + std::to_string(chunk)), std::string::npos)
+        << label;
+    EXPECT_EQ(find(label)->layouts, std::vector{Layout::nt}) << label;
+  }
+}
+
+TEST(TensorCores, TheTrafficOfRungsMatchesValuesByHand) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const Problem p{256, 512, 128, Precision::bf16, Layout::nt};
+  const double a = 2 * 256 * 128, b = 2 * 512 * 128, c = 2 * 256 * 512;
+  // 2 x 2 tiles of 128 x 256, 2 K tiles: TMA writes 384 lines of 128 bytes, wgmma reads 128 of A,
+  // and 256 of B twice.
+  const Traffic persistent = traffic_of("WgmmaPersistent", p);
+  EXPECT_EQ(persistent.dram, a + b + c);
+  EXPECT_EQ(persistent.l2, 2 * a + 2 * b + 2 * c);
+  EXPECT_EQ(persistent.shared, 2 * 2 * 2 * 128.0 * (384 + 128 + 2 * 256));
+  const Traffic by_tma = traffic_of("WgmmaTmaStore", p), shared_b = traffic_of("WgmmaMulticast", p);
+  EXPECT_EQ(by_tma.l2, 2 * a + 2 * b + c);
+  EXPECT_EQ(by_tma.shared, persistent.shared + 2 * c);
+  EXPECT_EQ(shared_b.l2, 2 * a + b + c) << "both blocks of a cluster load B once";
+  // 2 x 4 tiles of 128 x 128, 4 K tiles of 64 bytes: copies, and fragments of 4 warps of 64 x 64.
+  const Traffic mma = traffic_of("MmaSyncMultistage", p);
+  EXPECT_EQ(mma.l2, 4 * a + 2 * b + c);
+  EXPECT_EQ(mma.shared, 2 * 4 * 4 * 64.0 * (256 + 4 * 128));
 }
 
 TEST(Wgmma, TransposesWhatNeitherSharedMemoryNorRegistersTake) {

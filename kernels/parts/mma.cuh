@@ -7,7 +7,6 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <cuda_fp8.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -16,27 +15,18 @@
 
 namespace gemm::tensor {
 
-// Element, accumulator and output types, and the oldest compute capability that supports them.
-// Promoted: accumulators of the tensor cores are so coarse that they are added to FP32 accumulators
-// at intervals.
-template <Precision kPrecision_, typename Element_, typename Accumulator_, typename Output_,
-          int kSince_, bool kPromoted_ = false>
+// Element, accumulator and output types.
+template <Precision kPrecision_, typename Element_, typename Accumulator_, typename Output_>
 struct Arithmetic {
   using Element = Element_;
   using Accumulator = Accumulator_;
   using Output = Output_;
   static constexpr Precision kPrecision = kPrecision_;
-  static constexpr int kSince = kSince_;
-  static constexpr bool kPromoted = kPromoted_;
 };
-using Bf16 = Arithmetic<Precision::bf16, __nv_bfloat16, float, __nv_bfloat16, 80>;
-using F16 = Arithmetic<Precision::f16, __half, float, __half, 75>;
-using Tf32 = Arithmetic<Precision::tf32, float, float, float, 80>;
-using S8 = Arithmetic<Precision::s8, std::int8_t, std::int32_t, std::int32_t, 75>;
-using E4m3 = Arithmetic<Precision::e4m3, __nv_fp8_e4m3, float, __nv_bfloat16, 89, true>;
-using E4m3Fast = Arithmetic<Precision::e4m3fast, __nv_fp8_e4m3, float, __nv_bfloat16, 89>;
-using E5m2 = Arithmetic<Precision::e5m2, __nv_fp8_e5m2, float, __nv_bfloat16, 89, true>;
-using E5m2Fast = Arithmetic<Precision::e5m2fast, __nv_fp8_e5m2, float, __nv_bfloat16, 89>;
+using Bf16 = Arithmetic<Precision::bf16, __nv_bfloat16, float, __nv_bfloat16>;
+using F16 = Arithmetic<Precision::f16, __half, float, __half>;
+using Tf32 = Arithmetic<Precision::tf32, float, float, float>;
+using S8 = Arithmetic<Precision::s8, std::int8_t, std::int32_t, std::int32_t>;
 
 // A fragment: 32 bytes along k of 16 rows of A or columns of B (lines), in four parts of 8 lines by
 // 16 bytes. Their order is that of the registers of an MMA: for A lines 0-7 and 8-15 of the first
@@ -104,12 +94,6 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Accumulator (&acc)[4
     MMA_16X8("m16n8k8.row.col.f32.tf32.tf32.f32", "f");
   else if constexpr (Of::kPrecision == Precision::s8)
     MMA_16X8("m16n8k32.row.col.s32.s8.s8.s32", "r");
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 890
-  else if constexpr (std::is_same_v<typename Of::Element, __nv_fp8_e4m3>)
-    MMA_16X8("m16n8k32.row.col.f32.e4m3.e4m3.f32", "f");
-  else if constexpr (std::is_same_v<typename Of::Element, __nv_fp8_e5m2>)
-    MMA_16X8("m16n8k32.row.col.f32.e5m2.e5m2.f32", "f");
-#endif
 #elif __CUDA_ARCH__ >= 750
   if constexpr (Of::kPrecision == Precision::f16)
 #pragma unroll

@@ -1,6 +1,5 @@
 // The tile of C of a block that multiplies FP64 on tensor cores: K tiles of A and B in shared
-// memory, fragments, accumulators and epilogue. Shared by the MmaF64 rungs, which differ in when K
-// tiles and fragments are loaded.
+// memory, fragments, accumulators and epilogue, in every layout, and the pipelines of its copies.
 //
 // A line is a row of A or a column of B. A K tile is stored as in the matrix, row by row, in
 // 16-byte chunks of two elements. Chunk c of row r is at c ^ f(r), with f = 0, 4, 2, 6 for r / 2 %
@@ -302,18 +301,6 @@ class F64Tile {
   BTile b_;
   double acc_[kDown][kAcross][4];
 };
-
-// One step of k without a second set of fragments.
-template <typename Tile>
-__device__ void multiply_step(Tile& tile, std::uint32_t stage, int step) {
-  typename Tile::AFragments a;
-  F64Fragment b[Tile::kDown];
-  tile.load(a, stage, step);
-#pragma unroll
-  for (int j = 0; j < Tile::kDown; ++j) tile.load(b[j], stage, step, j);
-#pragma unroll
-  for (int j = 0; j < Tile::kDown; ++j) tile.multiply(a, b[j], j);
-}
 
 // A pipeline of kStages - 1 K tiles in flight, which runs on from one piece of a tile to the next:
 // the first K tiles of a piece are copied while the piece before is multiplied and stored.

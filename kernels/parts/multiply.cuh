@@ -1,27 +1,12 @@
-// The main loops over K tiles: the producer fills stages of the ring, consumers multiply what is in
-// them, with accumulators in registers.
+// The main loops over K tiles of a consumer, with accumulators in registers.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/parts/ring.cuh"
-#include "kernels/parts/tile_order.cuh"
-#include "kernels/parts/wgmma.cuh"
+#include "kernels/parts/wgmma_sizes.cuh"
 
 namespace gemm::tensor {
-
-// The producer thread loads the K tiles of a tile of C.
-template <typename Tile, typename Work>
-__device__ void load_k_tiles(Ring<Tile::kStageBytes>& ring, const Work& work,
-                             TileOrder::Place tile) {
-  for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
-    const int k = k_tile * Tile::kBK;
-    ring.begin_stage();
-    Tile::A::copy(ring.data(), work.a_map, tile.row * Tile::kBM, k, ring.full());
-    Tile::B::copy(ring.data() + Tile::A::kBytes, work.b_map, tile.column * Tile::kBN, k,
-                  ring.full());
-  }
-}
 
 // acc = the product over so many K tiles, for 64 * kParts rows of A from part `first` on. Waits for
 // the MMAs of a K tile only after those of the next one are issued. Calls on_issued() once all are.
@@ -43,11 +28,6 @@ __device__ void multiply_k_tiles(Ring<Tile::kStageBytes>& ring, int k_tiles, int
   on_issued();
   wgmma_wait_all(acc);
   release<kCluster>(before);
-}
-template <typename Tile, int kCluster = 1, typename Accumulator, int kParts>
-__device__ void multiply_k_tiles(Ring<Tile::kStageBytes>& ring, int k_tiles, int first,
-                                 Accumulator (&acc)[kParts][Tile::kAccumulators]) {
-  multiply_k_tiles<Tile, kCluster>(ring, k_tiles, first, acc, [] {});
 }
 
 // The same with promotion, for FP8: tensor cores accumulate FP8 with 14 bits, so the accumulators

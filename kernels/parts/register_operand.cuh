@@ -6,7 +6,7 @@
 
 #include "kernels/parts/ring.cuh"
 #include "kernels/parts/staged_operand.cuh"
-#include "kernels/parts/wgmma.cuh"
+#include "kernels/parts/wgmma_sizes.cuh"
 
 namespace gemm::tensor {
 

@@ -1,4 +1,4 @@
-// Tiles of the wgmma rungs and their operands in a stage of shared memory: K tiles of 128 bytes
+// Tiles of the wgmma kernels and their operands in a stage of shared memory: K tiles of 128 bytes
 // along k in the 128-byte swizzle, as TMA loads them and wgmma reads them.
 //
 // 16-bit operands are loaded as stored: K-major in one box, a line of 128 bytes per row of the
@@ -11,11 +11,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/parts/asynchronous.cuh"
 #include "kernels/parts/packed_operand.cuh"
 #include "kernels/parts/ring.cuh"
-#include "kernels/parts/tensor_map.hpp"
-#include "kernels/parts/wgmma.cuh"
+#include "kernels/parts/wgmma_sizes.cuh"
 
 namespace gemm::tensor {
 
@@ -54,35 +52,11 @@ struct StagedOperand {
   }
 
   // Called by one thread; `full` counts the bytes. If kBlocks share the operand, the block with
-  // this rank loads its part into all of them.
-  template <int kBlocks = 1>
-  static __device__ void copy(std::uint32_t to, const CUtensorMap& map, int x, int k,
-                              std::uint32_t full, int rank = 0) {
-    const auto copy_part = [&](int at, int first, int second) {
-      if constexpr (kBlocks > 1)
-        tma_load_multicast((1 << kBlocks) - 1, to + at, map, first, second, full);
-      else
-        tma_load(to + at, map, first, second, full);
-    };
-    const int part = kBlocks > 1 ? rank : 0;
-    if constexpr (kKMajor) {
-      const int row = part * (kX / kBlocks);
-      copy_part(row * kLineBytes128, k, x + row);
-    } else {
-      static_assert(kBoxes % kBlocks == 0);
-#pragma unroll
-      for (int first = 0; first < kBoxes; first += kBlocks) {
-        const int box = first + part;
-        copy_part(box * kBoxBytes, x + kDepth * box, k);
-      }
-    }
-  }
-
-  // copy_inside() does not load rows of a K-major operand, or boxes of an MN-major one, that are
-  // beyond the last row of A or column of B: TMA takes time for lines that it fills with zeros, too
-  // (NOTES.md). `edge` is the map of a K-major operand's last rows, which are fewer than a box of
-  // map() has; or of the parts along k of an MN-major operand's last box, if its boxes cannot be
-  // divided among the blocks.
+  // this rank loads its part into all of them. Rows of a K-major operand, or boxes of an MN-major
+  // one, that are beyond the last row of A or column of B are not loaded: TMA takes time for lines
+  // that it fills with zeros, too (NOTES.md). `edge` is the map of a K-major operand's last rows,
+  // which are fewer than a box of map() has; or of the parts along k of an MN-major operand's last
+  // box, if its boxes cannot be divided among the blocks.
   static CUtensorMap edge_map(const PackedOperand<T>& operand, std::int64_t x_size,
                               std::int64_t k_size, int blocks = 1) {
     if (!kKMajor) return swizzled_map(operand, x_size, k_size, kDepth, kDepth / blocks);

@@ -1,6 +1,5 @@
-// Epilogues: wgmma accumulators to C. In a fragment each warp of the warpgroup has 16 of 64 rows, a
-// thread two of these and two consecutive columns of every eight: accumulators 4j and 4j + 1 are in
-// the first row, 4j + 2 and 4j + 3 in the second.
+// Epilogues of production kernels: wgmma accumulators to C, of any element type, size and
+// alignment.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -16,11 +15,6 @@
 
 namespace gemm::tensor {
 
-// Shared memory that store_tile needs per consumer.
-constexpr int staging_bytes(int columns) { return 64 * columns * 2; }
-// Columns of a box of 64 rows, which is stored by TMA at once, if so many columns are staged. A row
-// of a box has 128 or 64 bytes, in the swizzle of that width.
-constexpr int box_columns(int staged) { return staged % 64 == 0 ? 64 : 32; }
 // Rows of C per TMA store of a tile of C^T.
 constexpr int kTransposedRows = 32;
 // Rows of C that store_transposed_odd stages at once; their distance in elements, free of bank
@@ -28,18 +22,6 @@ constexpr int kTransposedRows = 32;
 constexpr int kOddRows = 32, kOddPitch = 68, kOddBytes = kOddRows * kOddPitch * 4;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-
-template <typename Output, typename Accumulator>
-__device__ auto pair_of(Accumulator x, Accumulator y) {
-  if constexpr (std::is_same_v<Output, __half>)
-    return __floats2half2_rn(x, y);
-  else if constexpr (std::is_same_v<Output, __nv_bfloat16>)
-    return __floats2bfloat162_rn(x, y);
-  else if constexpr (std::is_same_v<Output, float>)
-    return make_float2(x, y);
-  else
-    return make_int2(x, y);
-}
 
 // The first row of a thread in 64 rows, and the distance to its second: adjacent for a TF32 operand
 // that came through registers (register_operand.cuh), else eight.
@@ -135,60 +117,41 @@ __device__ void store_singly(const Accumulator* acc, Accumulator* c, std::int64_
   }
 }
 
-// Stores from registers: 64 * kParts rows from (first_row, first_column) on of C, m x n. kFours:
-// 32-bit elements are exchanged between lanes first, where that makes stores longer.
-template <typename Output, bool kAdjacent = false, bool kFours = true, typename Accumulator,
-          int kParts, int kAccumulators>
+// Stores 32-bit elements from registers: 64 * kParts rows from (first_row, first_column) on of C, m
+// x n. They are exchanged between lanes first, so that stores are longer.
+template <typename Output, bool kAdjacent = false, typename Accumulator, int kParts,
+          int kAccumulators>
 __device__ void store_by_threads(const Accumulator (&acc)[kParts][kAccumulators], void* c,
                                  std::int64_t m, std::int64_t n, int first_row, int first_column) {
+  static_assert(sizeof(Output) == 4 && kAccumulators % 8 == 0);
   using Rows = FragmentRows<kAdjacent>;
   const std::int64_t column = first_column + static_cast<int>(threadIdx.x) % 4 * 2;
 #pragma unroll
-  for (int part = 0; part < kParts; ++part)
+  for (int part = 0; part < kParts; ++part) {
 #pragma unroll
     for (int below = 0; below < 2; ++below) {
       const std::int64_t row = first_row + 64 * part + Rows::first() + Rows::kApart * below;
-      Output* to = static_cast<Output*>(c) + row * n;
-      if constexpr (kFours && sizeof(Output) == 4) {
-        static_assert(kAccumulators % 8 == 0);
-        if (n % 4 == 0 && reinterpret_cast<std::uintptr_t>(c) % 16 == 0) {
+      auto* to = static_cast<Accumulator*>(c) + row * n;
+      if (n % 4 == 0 && reinterpret_cast<std::uintptr_t>(c) % 16 == 0) {
 #pragma unroll
-          for (int j = 0; j < kAccumulators; j += 8)
-            store_fours(acc[part] + j + 2 * below, to, row < m, column + 2 * j, n);
-          continue;
-        }
-        const std::int64_t first = row - static_cast<int>(threadIdx.x) % 32 / 4 * Rows::kStep;
-        if (n % 2 == 0 && reinterpret_cast<std::uintptr_t>(c) % 8 == 0) {
-#pragma unroll
-          for (int j = 0; j < kAccumulators; j += 8)
-            store_pairs<Rows::kStep>(acc[part] + j + 2 * below, static_cast<Output*>(c), m, n,
-                                     first, first_column + 2 * j);
-        } else {
-#pragma unroll
-          for (int j = 0; j < kAccumulators; j += 8)
-            store_singly<Rows::kStep>(acc[part] + j + 2 * below, static_cast<Output*>(c), m, n,
-                                      first, first_column + 2 * j);
-        }
+        for (int j = 0; j < kAccumulators; j += 8)
+          store_fours(acc[part] + j + 2 * below, to, row < m, column + 2 * j, n);
         continue;
       }
-      if (row >= m) return;
-      to += column;
+      const std::int64_t first = row - static_cast<int>(threadIdx.x) % 32 / 4 * Rows::kStep;
+      if (n % 2 == 0 && reinterpret_cast<std::uintptr_t>(c) % 8 == 0) {
 #pragma unroll
-      for (int j = 0; j < kAccumulators / 4; ++j) {
-        auto pair = pair_of<Output>(acc[part][4 * j + 2 * below], acc[part][4 * j + 2 * below + 1]);
-        if (n % 2 == 0) {
-          if (column + 8 * j < n) *reinterpret_cast<decltype(pair)*>(to + 8 * j) = pair;
-        } else {
-          if (column + 8 * j < n) to[8 * j] = pair.x;
-          if (column + 8 * j + 1 < n) to[8 * j + 1] = pair.y;
-        }
+        for (int j = 0; j < kAccumulators; j += 8)
+          store_pairs<Rows::kStep>(acc[part] + j + 2 * below, static_cast<Accumulator*>(c), m, n,
+                                   first, first_column + 2 * j);
+      } else {
+#pragma unroll
+        for (int j = 0; j < kAccumulators; j += 8)
+          store_singly<Rows::kStep>(acc[part] + j + 2 * below, static_cast<Accumulator*>(c), m, n,
+                                    first, first_column + 2 * j);
       }
     }
-}
-
-// A barrier of one consumer warpgroup.
-__device__ inline void sync_consumer(int consumer) {
-  asm volatile("bar.sync %0, 128;" ::"r"(consumer + 1) : "memory");
+  }
 }
 
 // Stores a tile of C^T, transposed, whose rows of C have an even number of elements: eight threads
@@ -260,47 +223,6 @@ __device__ void store_transposed_odd(const float (&acc)[kParts][kAccumulators], 
           if (at + 32 * j >= 0 && at + 32 * j < inside) to[at + 32 * j] = line[j];
       }
     }
-}
-
-// Stores 16 rows and 16 columns of a fragment, eight accumulators, as four matrices of 8 x 8
-// elements of 16 bits: rows 0 and 8 of columns 0 to 7, then of columns 8 to 15. `to` of lane i is
-// the address of line i % 8 of matrix i / 8: of a row, or of a column if kTransposed.
-template <typename Output, bool kTransposed, typename Accumulator>
-__device__ void store_matrices(std::uint32_t to, const Accumulator* acc) {
-  std::uint32_t pairs[4];
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    const auto pair = pair_of<Output>(acc[2 * j], acc[2 * j + 1]);
-    pairs[j] = *reinterpret_cast<const std::uint32_t*>(&pair);
-  }
-  if constexpr (kTransposed)
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
-                 "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
-                 : "memory");
-  else
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
-                 "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
-                 : "memory");
-}
-
-// Offset in the staging memory of a chunk of eight 16-bit elements of a row of a box.
-template <int kBox>
-__device__ int staged_at(int box, int row, int chunk) {
-  constexpr int kChunks = kBox / 8;
-  return box * staging_bytes(kBox) + row * 2 * kBox + (chunk ^ row * kChunks / 8 % kChunks) * 16;
-}
-
-// Stages kStaged columns of 64 rows in shared memory as 16-bit elements, in boxes. Each warp writes
-// 16 rows.
-template <typename Output, int kStaged, typename Accumulator>
-__device__ void stage_columns(const Accumulator* acc, std::uint32_t staging) {
-  constexpr int kBox = box_columns(kStaged);
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int row = static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane % 16;
-#pragma unroll
-  for (int i = 0; i < kStaged; i += 16)
-    store_matrices<Output, false>(
-        staging + staged_at<kBox>(i / kBox, row, i % kBox / 8 + lane / 16), acc + i / 2);
 }
 
 // A warp stores its kRows of 4 kRows staged rows to C, m x n: kStaged columns of a row at a time,

@@ -1,5 +1,5 @@
-// Launches of the wgmma rungs: instances by precision and layout, packed operands, tensor maps, and
-// the traffic model.
+// Launches of wgmma kernels in every precision and layout: instances, packed operands, tensor maps,
+// and the traffic model.
 //
 // 16-bit operands are read K-major or MN-major, and only copied if their rows are not aligned to 16
 // bytes. In TF32 one operand may be MN-major: A, or B, for which the transpose of C is computed.
@@ -11,7 +11,6 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -26,14 +25,13 @@
 #include "kernels/parts/ring.cuh"
 #include "kernels/parts/staged_operand.cuh"
 #include "kernels/parts/store.cuh"
-#include "kernels/parts/tensor_map.hpp"
 #include "kernels/parts/tile_launch.cuh"
 #include "kernels/parts/tile_order.cuh"
 #include "kernels/parts/tile_schedule.hpp"
 
 namespace gemm::tensor {
 
-// The kernel parameter. A rung sets `tiles`, wgmma_launch the rest.
+// The kernel parameter. A kernel sets `tiles`, wgmma_launch the rest.
 struct WgmmaWork {
   TileOrder tiles;  // per cluster, or per block
   std::int64_t m, n;
@@ -229,51 +227,6 @@ inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
       .l2 = packed + a * columns + b * rows / of.cluster * loaded / of.columns + written + partials,
       .shared = packed + of_k_tile * rows * columns * ceil_div(p.k, k_tile_depth(p.precision)) +
                 (staged ? 2 * c : 0)};
-}
-
-// The shape of a rung for 16-bit precisions.
-struct RungShape {
-  int rows, columns, threads;
-  int stages;  // in dynamic shared memory; 0: static
-  int cluster = 1;
-  int group = 1;            // rows of tiles per rasterization group
-  bool persistent = false;  // one block per SM, else one per tile
-  int staging_bytes = 0;    // of a block that stores by TMA
-};
-
-// Completes the description of a rung. function(tile) is the kernel's instance for a tile type.
-template <RungShape kShape, typename Function>
-Kernel wgmma_rung(Function function, Kernel kernel) {
-  kernel.precisions = {Precision::bf16, Precision::f16};
-  kernel.layouts = {kLayouts.begin(), kLayouts.end()};
-  kernel.unsupported = [function](const Problem& p, const Device& device) {
-    using Of = WgmmaOperands<__half, __half, true, true>;
-    return wgmma_unsupported(function(WgmmaTile<Of, kShape.rows, kShape.columns>{}), p, device);
-  };
-  kernel.traffic = [](const Problem& p, const Device&) {
-    return wgmma_traffic(p,
-                         {kShape.rows, kShape.columns, kShape.cluster, kShape.staging_bytes > 0});
-  };
-  kernel.prepare = [function](const Problem& p, const Device& device, const Operands& o) {
-    const TileOrder tiles{static_cast<int>(ceil_div(p.m, kShape.cluster * kShape.rows)),
-                          static_cast<int>(ceil_div(p.n, kShape.columns)), kShape.group};
-    const int at_once = std::max(1, device.sm_count / kShape.cluster);
-    const int clusters = kShape.persistent ? std::min(tiles.count(), at_once) : tiles.count();
-    const auto launch = [&]<typename Of>() {
-      using Tile = WgmmaTile<Of, kShape.rows, kShape.columns>;
-      constexpr int kShared =
-          kShape.stages * Tile::kStageBytes + kShape.staging_bytes + kSwizzleAlignment;
-      return wgmma_launch<Tile, WgmmaWork>(function(Tile{}),
-                                           {.blocks = clusters * kShape.cluster,
-                                            .threads = kShape.threads,
-                                            .shared_bytes = kShape.stages > 0 ? kShared : 0,
-                                            .cluster = kShape.cluster},
-                                           kShape.staging_bytes > 0, p, o, {.tiles = tiles});
-    };
-    return p.precision == Precision::bf16 ? with_16_bit_operands<__nv_bfloat16>(p.layout, launch)
-                                          : with_16_bit_operands<__half>(p.layout, launch);
-  };
-  return kernel;
 }
 
 }  // namespace gemm::tensor

@@ -1,31 +1,81 @@
 // Double-buffered fragments: `ldmatrix` loads the next step's fragments into a second set of
 // registers during the MMAs of the current step, so that a warp waits for shared memory neither
-// between steps nor after the barrier of a K tile. Cost: registers.
+// between steps nor after the barrier of a K tile. Copies of later K tiles are issued between the
+// MMAs. Cost: registers.
+//
+// The next bottleneck: the L2 and power. Blocks read A and B again for every 128 rows and columns,
+// and at the power limit each byte costs clock.
 #include <cstddef>
+#include <cstdint>
 
-#include "kernels/parts/mma_launch.cuh"
+#include "kernels/ladder/tensor/launch.cuh"
+#include "kernels/ladder/tensor/mma_sync_tile.cuh"
+#include "kernels/parts/async_copy.cuh"
+#include "kernels/parts/mma.cuh"
 #include "kernels/registry.hpp"
 
 namespace gemm::tensor::mma_sync_double_buffer {
 namespace {
 
-struct MmaSyncDoubleBuffer {
-  template <typename Arithmetic>
-  using Shape = MmaShape<128, 128, 64, 64, 64, 4, 2>;
-  static constexpr int kSince = 80, kGroup = 1;
+template <typename Arithmetic>
+using Of = MmaSyncTile<Arithmetic, 128, 128, 64, 64, 4>;
 
-  template <typename Tile>
-  static __device__ void multiply(Tile& tile, int k_tiles, std::byte*) {
-    multiply_double_buffered(tile, k_tiles);
+template <typename Tile>
+__global__ void __launch_bounds__(Tile::kThreads, 2)
+    mma_sync_double_buffer(Problem p, Tiles tiles, const typename Tile::Element* __restrict__ a,
+                           const typename Tile::Element* __restrict__ b,
+                           typename Tile::Output* __restrict__ c) {
+  extern __shared__ __align__(128) std::byte shared[];
+  Tile tile(p, tiles.place(static_cast<int>(blockIdx.x)), a, b, shared);
+  const int k_tiles = Tile::k_tiles(p);
+  constexpr int kStages = Tile::kStages;
+#pragma unroll
+  for (int stage = 0; stage < kStages - 1; ++stage) {
+    tile.copy_to(tile.stage(stage));
+    commit_copies();
   }
-};
+  int reads = 0, writes = kStages - 1;
+  typename Tile::Fragments fragments[2];
+  wait_for_copies<kStages - 2>();
+  __syncthreads();
+  tile.load(fragments[0], tile.stage(reads), 0);
+#pragma unroll 1
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+#pragma unroll
+    for (int step = 0; step < Tile::kSteps; ++step) {
+      if (step + 1 == Tile::kSteps) {
+        // The next K tile has arrived, and all warps have loaded the last fragments of this one.
+        wait_for_copies<kStages - 3>();
+        __syncthreads();
+        reads = reads + 1 == kStages ? 0 : reads + 1;
+      }
+      tile.load(fragments[(step + 1) % 2], tile.stage(reads), (step + 1) % Tile::kSteps);
+      tile.multiply(fragments[step % 2], [&](int i) {  // copies lie between the MMAs
+        tile.template copy_part_to<Tile::kSteps * Tile::kDown>(tile.stage(writes),
+                                                               step * Tile::kDown + i);
+      });
+    }
+    commit_copies();
+    writes = writes + 1 == kStages ? 0 : writes + 1;
+  }
+  tile.store(c);
+}
 
-const Registration registration(mma_kernel<MmaSyncDoubleBuffer, Bf16, F16>({
-    .name = "MmaSyncDoubleBuffer",
-    .idea = "Fragments double-buffered in registers: ldmatrix overlaps the MMAs.",
-    .source = "CUTLASS, Efficient GEMM: warp-level software pipelining",
-    .rung = 47,
-}));
+template <typename Arithmetic>
+Launch launch(const Problem& p, const Device&, const Operands& o) {
+  return launched_tiles<Of<Arithmetic>>(mma_sync_double_buffer<Of<Arithmetic>>, p, o);
+}
+
+const Registration registration(nt_rung(
+    {
+        .name = "MmaSyncDoubleBuffer",
+        .idea = "Fragments double-buffered in registers: ldmatrix overlaps the MMAs.",
+        .source = "CUTLASS, Efficient GEMM: warp-level software pipelining",
+        .rung = 47,
+        .unsupported = since(80),
+    },
+    {Of<Bf16>::kBM, Of<Bf16>::kBN, Of<Bf16>::kLine, Of<Bf16>::kMovedBytes},
+    {{Precision::bf16, launch<Bf16>}, {Precision::f16, launch<F16>}}));
 
 }  // namespace
 }  // namespace gemm::tensor::mma_sync_double_buffer

@@ -28,10 +28,6 @@ multiply-adds (FFMA, MMA, ...), the one with most.
   KiB        its size; ! above 36 KiB, where it misses the instruction cache on an H200
   math       its multiply-adds
   share      math / loop: the largest share of the peak where an FFMA takes one issue slot (8.6 on)
-  reads      register file reads per FFMA, without those that the reuse cache serves
-  ports      cycles per FFMA by a model of the two register banks, with one cycle for every other
-             instruction: at most 1 / ports of the peak. The model is of 9.0, fitted on an H200
-             (kernels/simt/NOTES.md), and a guess on other architectures
   moved      FFMA whose accumulator changes its register
   LDS        loads from shared memory of 32, 64 and 128 bits
   copies     to shared memory: cp.async (LDGSTS), TMA, through registers (STS)

@@ -2,7 +2,7 @@
 
 A scheduler issues one instruction per cycle. From compute capability 8.6 on an FFMA takes one issue
 slot, so that every other instruction costs as much as an FFMA: hence the share of multiply-adds.
-Register bank conflicts (by the model in ports.py) and instruction cache misses come on top.
+Register bank conflicts and instruction cache misses come on top.
 """
 
 import statistics
@@ -13,7 +13,6 @@ from itertools import groupby, pairwise
 
 from gemm_sass.instruction import RZ, Instruction
 from gemm_sass.kernels import Kernel
-from gemm_sass.ports import unserved, waits
 
 # The kind of a kernel is the first of these in one of its loops. The later ones also convert,
 # address and move.
@@ -38,8 +37,6 @@ class Figures:
     kind: str = ""  # mnemonic of the multiply-adds
     instructions: int = 0
     multiply_adds: int = 0
-    register_reads: int = 0  # by FFMA, without those that the reuse cache serves
-    cycles: int = 0  # per iteration by the model in ports.py; FFMA only
     moved_accumulators: int = 0  # FFMA whose accumulator changes its register
     loads: Counter[int] = field(default_factory=Counter)  # LDS by width in bits
     median_use: float | None = None  # instructions from an LDS to the first reader of its result
@@ -68,14 +65,12 @@ def figures(kernel: Kernel) -> Figures:
     if not loop:
         return Figures(kernel.registers, local)
     body = [kernel.code[at] for at in loop]
-    uses, modelled = first_uses(body), body if kind == "FFMA" else []
+    uses = first_uses(body)
     return Figures(
         kernel.registers,
         local,
         kind=kind,
-        register_reads=sum(map(len, unserved(modelled))),
-        cycles=len(modelled) + sum(waits(modelled)),
-        moved_accumulators=sum(map(moves_accumulator, modelled)),
+        moved_accumulators=sum(map(moves_accumulator, body)) if kind == "FFMA" else 0,
         instructions=len(body),
         multiply_adds=sum(multiplies(one, kind) for one in body),
         loads=Counter(one.width for one in body if one.name == "LDS" and not one.never_runs),

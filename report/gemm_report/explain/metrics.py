@@ -54,6 +54,15 @@ _STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 _GLOBAL = tuple(f"{_INSTRUCTIONS}_op_global_{way}.sum" for way in ("ld", "st"))
 _ON_CHIP = tuple(f"{_INSTRUCTIONS}_op_shared_{way}.sum" for way in ("ld", "st"))
 
+# What ncu has of every launch, asked for or not: blocks that fit on an SM, by what they take of it.
+LIMITS = {
+    "warps": "launch__occupancy_limit_warps",
+    "blocks": "launch__occupancy_limit_blocks",
+    "registers": "launch__occupancy_limit_registers",
+    "shared memory": "launch__occupancy_limit_shared_mem",
+}
+WAVES = "launch__waves_per_multiprocessor"
+
 # A way to a quantity: the metrics whose sum it is.
 Ways = tuple[tuple[str, ...], ...]
 
@@ -121,8 +130,9 @@ def select(capability: str, present: Collection[str]) -> tuple[list[str], list[s
 
 
 def names(capability: str) -> frozenset[str]:
-    """All that may be asked for there, whichever way the chip has."""
-    return frozenset(n for ways in quantities(capability).values() for way in ways for n in way)
+    """All that is read there: whichever way the chip has, and what every launch has."""
+    asked = (n for ways in quantities(capability).values() for way in ways for n in way)
+    return frozenset((*asked, *LIMITS.values(), WAVES))
 
 
 def values(capability: str, metrics: Mapping[str, float]) -> dict[str, float]:

@@ -52,7 +52,7 @@ def test_what_is_no_record_is_named_and_the_rest_goes_on(
     assert refusals.count == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert "aa.json: the file ends too early" in said
+    assert "aa.json: is not JSON (Input data was truncated)" in said
 
 
 def test_a_link_that_leads_nowhere_is_named(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from gemm_report.document import InputError
-from gemm_report.terminal import OutputError, printable, printable_output
+from gemm_report.terminal import printable
 
 from gemm_sass import held, show
 from gemm_sass.kernels import ROOT, Kernel, kernels_of, objects_of
@@ -80,15 +80,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; the exit code."""
-    with printable_output():
-        try:
-            print(run(_parser().parse_args(arguments)), flush=True)
-            return 0
-        except (InputError, OutputError) as error:
-            print(f"sass: {error}", file=sys.stderr)
-        except OSError as error:
-            print(f"sass: {error.filename}: {error.strerror}", file=sys.stderr)
-        return BAD_INPUT
+    try:
+        print(run(_parser().parse_args(arguments)), flush=True)
+        return 0
+    except InputError as error:
+        print(f"sass: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"sass: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+    return BAD_INPUT
 
 
 def run(options: argparse.Namespace) -> str:

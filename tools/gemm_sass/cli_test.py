@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gemm_sass import cli
 from gemm_sass.instruction_test import EXIT, branch, ffma, lds
 from gemm_sass.kernels_test import cubin, put_disassembler
 
@@ -148,13 +147,3 @@ def test_a_kernel_of_the_table_that_is_gone_is_reported(project: Path) -> None:
 def test_help_has_examples_and_exit_codes(project: Path) -> None:
     out = printed(project, "--help")
     assert "examples:" in out and "exit codes:" in out
-
-
-def test_output_that_nobody_takes_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(cli, "run", lambda options: "a line")
-    with Path("/dev/full").open("w", encoding="utf-8") as full:
-        monkeypatch.setattr("sys.stdout", full)
-        assert cli.main([]) == 2
-    assert capsys.readouterr().err.startswith("sass: output: No space left")

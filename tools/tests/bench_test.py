@@ -98,7 +98,9 @@ def test_a_link_and_cdpath_lead_to_the_tree(tree: Path, tmp_path: Path) -> None:
     link.symlink_to(tree / "tools" / "bench")
     done = subprocess.run(
         ["bench"],
-        env=environment(tree, CDPATH=str(tmp_path), PATH=f"{link.parent}:{tmp_path}/bin:/usr/bin:/bin"),
+        env=environment(
+            tree, CDPATH=str(tmp_path), PATH=f"{link.parent}:{tmp_path}/bin:/usr/bin:/bin"
+        ),
         capture_output=True,
         text=True,
         check=False,

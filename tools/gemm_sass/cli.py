@@ -32,7 +32,6 @@ multiply-adds (FFMA, MMA, ...), the one with most.
   LDS        loads from shared memory of 32, 64 and 128 bits
   copies     to shared memory: cp.async (LDGSTS), TMA, through registers (STS)
   BAR SYNCS  barriers and mbarriers
-  use        median number of instructions from an LDS to the first reader of its result
   stalls     sum of the stall cycles that the compiler encodes in the instructions
   local      LDL and STL (spills, arrays in local memory) in the whole kernel
 

@@ -7,7 +7,7 @@ import pytest
 from gemm_sass.instruction import RZ
 from gemm_sass.instruction_test import EXIT, branch, decoded, ffma, lds, other, printed
 from gemm_sass.kernels import Kernel
-from gemm_sass.loop import Figures, figures, first_uses, hot_loop, natural_loops
+from gemm_sass.loop import Figures, figures, hot_loop, natural_loops
 
 CLEAN = ffma(8, 0, 1, 8)  # of two banks
 
@@ -144,7 +144,6 @@ def test_loads_are_counted_by_width() -> None:
 def test_a_load_that_never_runs_is_an_instruction_and_no_load() -> None:
     has = of(loop_of(CLEAN, lds(RZ, RZ, 32, "@!PT")))
     assert (has.loads, has.opcodes["LDS"], has.instructions) == ({}, 1, 3)
-    assert first_uses(decoded([lds(4, 2, guard="@!PT"), ffma(20, 4, 21, 22)])) == []
 
 
 def test_spills_are_counted_outside_the_loop_too() -> None:
@@ -160,36 +159,3 @@ def test_spills_are_counted_outside_the_loop_too() -> None:
 def test_stalls_are_of_the_loop_alone() -> None:
     code = [ffma(8, 0, 1, 8, stall=15), ffma(8, 0, 1, 8, stall=3), ffma(8, 0, 1, 8, stall=4)]
     assert of([*code, branch(1, "@P1"), EXIT]).stalls == 3 + 4 + 1
-
-
-@pytest.mark.parametrize("loaded", [4, 5, 6, 7])
-def test_the_first_use_of_any_loaded_register_counts(loaded: int) -> None:
-    body = decoded([lds(4, 2), other(), CLEAN, ffma(20, 21, loaded, 22), ffma(20, 4, 5, 6)])
-    assert first_uses(body) == [3]
-
-
-def test_a_narrow_load_has_fewer_registers() -> None:
-    body = decoded([lds(4, 2, 64), ffma(20, 21, 6, 22), ffma(20, 21, 5, 22)])
-    assert first_uses(body) == [2]
-
-
-def test_the_first_use_may_be_in_the_next_iteration() -> None:
-    body = decoded([CLEAN, ffma(20, 4, 21, 22), lds(4, 2), other()])
-    assert first_uses(body) == [3]
-    assert first_uses(decoded([CLEAN, lds(4, 2)])) == []
-
-
-def test_operands_of_several_registers_are_read_as_a_whole() -> None:
-    body = decoded([lds(7, 2, 32), other("HMMA", 8, 4, 16, 12)])
-    assert first_uses(body) == [1], "R4 to R7 are a fragment of A"
-    body = decoded([lds(7, 2, 32), printed("STS.128 [R2], R4")])
-    assert first_uses(body) == [1], "128 bits are stored"
-    body = decoded([lds(7, 2, 32), printed("STS.64 [R2], R4")])
-    assert first_uses(body) == []
-
-
-def test_median_use() -> None:
-    body = [lds(4, 2), lds(12, 2), lds(16, 2), ffma(30, 16, 31, 33), ffma(30, 4, 31, 33)]
-    has = of(loop_of(*body, other(), ffma(30, 12, 31, 33)))
-    assert has.median_use == 4
-    assert of(loop_of(CLEAN)).median_use is None

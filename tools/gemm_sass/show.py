@@ -15,7 +15,7 @@ Row = tuple[Kernel, Figures]
 
 HEAD = [
     *("registers", "loop", "KiB", "math", "share", "moved", "LDS.32/64/128"),
-    *("copies", "BAR", "SYNCS", "use", "stalls", "local"),
+    *("copies", "BAR", "SYNCS", "stalls", "local"),
 ]
 COPIES = {"LDGSTS": ("LDGSTS",), "TMA": ("UTMALDG", "UBLKCP"), "STS": ("STS",)}
 
@@ -25,9 +25,6 @@ def cells(figures: Figures) -> list[str]:
     registers, local = str(figures.registers), str(figures.local)
     if not figures.instructions:
         return [registers, *("-" for _ in HEAD[1:-1]), local]
-
-    def number(value: float | None, form: str) -> str:
-        return "-" if value is None else format(value, form)
 
     size, opcodes = BYTES * figures.instructions, figures.opcodes
     copies = {name: sum(opcodes[each] for each in its) for name, its in COPIES.items()}
@@ -42,7 +39,6 @@ def cells(figures: Figures) -> list[str]:
         ", ".join(f"{count} {name}" for name, count in copies.items() if count) or "-",
         str(opcodes["BAR"]),
         str(opcodes["SYNCS"]),
-        number(figures.median_use, "g"),
         str(figures.stalls),
         local,
     ]

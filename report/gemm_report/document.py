@@ -10,10 +10,10 @@ from typing import Annotated, Any, TypeVar
 from gemm_report.terminal import printable
 
 try:
-    from msgspec import Meta
+    from msgspec import Meta as Meta
 except ModuleNotFoundError:  # who reads a file says so; --help needs nothing
 
-    def Meta(**limits: Any) -> Any:  # noqa: N802
+    def Meta(**limits: Any) -> Any:  # type: ignore[no-redef]  # noqa: N802
         """In its place."""
         return str(limits)
 

@@ -25,7 +25,6 @@ import json
 import os
 import re
 import sys
-from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,7 +42,7 @@ _ROOT = Path(__file__).resolve().parents[3]
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    option, path = command.add_argument, {"type": Path}
+    option = command.add_argument
     option("kernel", metavar="KERNEL", help="its name, as in benchmark names")
     option("shape", metavar="SHAPE", help="4096, or 64x8192x512")
     option("--versus", metavar="OTHER", help="a kernel to compare with, interleaved")
@@ -54,12 +53,12 @@ def add(command: argparse.ArgumentParser) -> None:
     option("--gemm_define", metavar="NAME:VALUES", action="append", default=[], help=said)
     option("--modelled", action="store_true", help="use the models alone, without counters")
     said = "use the row of this record and run nothing"
-    option("--record", metavar="RECORD", help=said, **path)
+    option("--record", metavar="RECORD", help=said, type=Path)
     said = "counters.json that -o kept, or a report of ncu (.ncu-rep), for the row in --record"
-    option("--counters", metavar="FILE", help=said, **path)
+    option("--counters", metavar="FILE", help=said, type=Path)
     said = "keep the page, its JSON, the record with the counted bytes, counters.json and a figure "
     said += "of the memory traffic there"
-    option("-o", "--output", metavar="DIR", help=said, **path)
+    option("-o", "--output", metavar="DIR", help=said, type=Path)
     form = command.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown")
     form.add_argument("--json", action="store_true", help="print JSON")
@@ -69,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     from gemm_report.explain import collect
 
     _check(options)
-    with nullcontext() if options.record else TemporaryDirectory(prefix="explain-") as folder:
+    with TemporaryDirectory(prefix="explain-") as folder:
         path = options.record or Path(folder) / "record.json"
         program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
         record = read_record(path) if options.record else collect.timed(options, program, path)
@@ -134,11 +133,12 @@ def _tell(
         seen = observe(record, row, its)
         told = diagnose(seen, ladder)
         found.append(page.Explanation(str(row.identity), seen, told, counted.how))
-    interleaved = rows[0].versus if found[1:] else None
+    versus = found[1] if found[1:] else None
+    interleaved = rows[0].versus if versus else None
     forms = {
-        "explain.txt": page.page(*found, interleaved=interleaved),
-        "explain.md": page.page(*found, interleaved=interleaved, markdown=True),
-        "explain.json": page.as_json(*found),
+        "explain.txt": page.page(found[0], versus, interleaved),
+        "explain.md": page.page(found[0], versus, interleaved, markdown=True),
+        "explain.json": page.as_json(found[0], versus),
     }
     kind = "json" if options.json else "md" if options.markdown else "txt"
     sys.stdout.write(forms[f"explain.{kind}"])

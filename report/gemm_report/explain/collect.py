@@ -22,9 +22,11 @@ from gemm_report.record import Record, Row, Traffic, read_record
 # launch is many kernels ncu is not asked for all.
 _LAUNCHES, _MOST_KERNELS = 10, 4
 # Options of gemm_bench: under ncu a launch takes seconds, which nothing may take for its own time.
-UNTIMED = ("--gemm_monitor=0", "--gemm_warmup=0.02", "--gemm_sample=0.0001")
-UNTIMED += ("--benchmark_min_time=1x", "--gemm_row_budget=1e6", "--gemm_patience=3600")
-UNTIMED += ("--gemm_peaks=nominal", "--gemm_kernel_limit=3600")
+UNTIMED = (
+    *("--gemm_monitor=0", "--gemm_warmup=0.02", "--gemm_sample=0.0001"),
+    *("--benchmark_min_time=1x", "--gemm_row_budget=1e6", "--gemm_patience=3600"),
+    *("--gemm_peaks=nominal", "--gemm_kernel_limit=3600"),
+)
 
 
 @dataclass(frozen=True)

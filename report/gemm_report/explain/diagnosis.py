@@ -177,9 +177,10 @@ def _memory(seen: Observations, level: Level) -> Finding | None:
         "L2": (Kind.L2, "L1", seen.l1_hits),
     }.get(level.name, (Kind.SHARED, "", None))
     beyond = used is not None and used > 1 and level.is_modelled
+    moved, roof = level.bytes, level.roof_bytes_per_second
     if used is None or (beyond and kind is not Kind.L2):
         return None  # the model asks for more than can have moved
-    moved, roof = level.bytes, level.roof_bytes_per_second
+    assert moved and roof and seen.seconds, "what `used` follows from"
     evidence = [
         f"{quantity(moved, 'B')} of {level.name} per launch, "
         f"{'modelled' if level.is_modelled else 'counted'}: "
@@ -333,7 +334,7 @@ def _host(seen: Observations) -> Finding | None:
     if not seen.seconds:
         return None
     modelled = seen.kernel_seconds is None
-    if not modelled:
+    if seen.kernel_seconds is not None:
         gap, least = seen.seconds - seen.kernel_seconds, _LEAST_GAP
         evidence = (
             f"a launch takes {quantity(seen.seconds, 's')}, its kernels alone "
@@ -564,14 +565,14 @@ def _ahead(
 ) -> Step | None:
     """A step that is one for this kernel: above its rung, in its precision."""
     # A kernel that is not of the ladder stands on no rung: every step may be ahead of it.
-    stands = seen.family in _LADDER and seen.rung is not None
+    stands = seen.rung if seen.family in _LADDER else None
     family, rung = next(((f, r) for other, f, r in ladder if other == name), (None, 0))
     if name is None or family is None:
-        return None if name and stands else Step(text, None)
+        return None if name and stands is not None else Step(text, None)
     if name == "3xTF32":
         is_ahead = seen.precision == "f32"
     elif family == "tensor" and seen.precision in _NO_TENSOR_CORES:
         is_ahead = False
     else:
-        is_ahead = not stands or rung > seen.rung
+        is_ahead = stands is None or rung > stands
     return Step(text, name) if is_ahead else None

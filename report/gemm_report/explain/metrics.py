@@ -156,7 +156,7 @@ def _dram(chip: int) -> Ways:
 
 def _conflicts(chip: int) -> Ways:
     plain = (f"{_CONFLICTS}_ld.sum", f"{_CONFLICTS}_st.sum")
-    more = ("sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum",)
+    more: tuple[str, ...] = ("sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum",)
     if chip not in (75, 86):
         more += (f"{_CONFLICTS}_ldgsts.sum",)
     if chip == 90:
@@ -166,6 +166,7 @@ def _conflicts(chip: int) -> Ways:
 
 def _tensor(chip: int) -> dict[str, Ways]:
     """Warp instructions of tensor cores, and what they computed: mma.sync apart from wgmma."""
+    kinds: tuple[str, ...]
     if chip == 75:
         kinds = ("src_fp16_bf16_tf32_dst_fp32", "src_fp16_dst_fp16")
     elif chip < 90:

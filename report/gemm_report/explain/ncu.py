@@ -108,7 +108,7 @@ def read_report(path: Path, wanted: Collection[str]) -> list[Launch]:
 
 def _launch(action: Any, wanted: Collection[str]) -> Launch:
     found = {}
-    for name in wanted & set(action.metric_names()):
+    for name in set(wanted) & set(action.metric_names()):
         metric = action.metric_by_name(name)
         value = metric.as_double() * _UNITS.get(metric.unit(), 1.0)
         if math.isfinite(value):

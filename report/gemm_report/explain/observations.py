@@ -5,7 +5,7 @@ All that a diagnosis may know is in `Observations`; None is what was not observe
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gemm_report.document import cut
@@ -161,30 +161,31 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
     overheads = record.method.overheads
     fitting = {name: its_metrics[key] for name, key in metrics.LIMITS.items() if key in its_metrics}
     instructions = _sampled(row, launches)
+    known: dict[str, Any] = {name: getattr(row, name) for name in _OF_ROW}
+    known |= {name: getattr(code, name, None) for name in of_code}
+    known |= _counters(values[counted_kernel], row, record) if counted_kernel else {}
     return Observations(
         kernel=row.kernel_label,
         rung=next((k.rung for k in record.kernels if k.name == row.kernel), None),
-        seconds=row.seconds and row.seconds.median,
+        seconds=row.seconds.median if row.seconds else None,
         device=record.device.name,
         sm_count=record.device.sm_count,
         power_limit_w=record.device.power_limit_w,
         reasons=row.held_by,
-        unit=unit and unit.name,
-        unit_flop_per_second=unit and unit.flop_per_second,
-        unit_hz=unit and unit.clock_hz,
+        unit=unit.name if unit else None,
+        unit_flop_per_second=unit.flop_per_second if unit else None,
+        unit_hz=unit.clock_hz if unit else None,
         mma_flop_per_second=mma[0].flop_per_second if mma else None,
         levels=_levels(record, row, counted_traffic(row, launches, capability)),
         launches=len(row.device_kernels) or 1,
-        launch_seconds=overheads and overheads.launch_seconds,
+        launch_seconds=overheads.launch_seconds if overheads else None,
         occupancy_limits=tuple(n for n, count in fitting.items() if count == min(fitting.values())),
         waves=its_metrics.get(metrics.WAVES) or _waves(code, record.device.sm_count),
         counted_kernel=counted_kernel,
         kernel_seconds=_kernel_seconds(row, values),
         local_indexed=indexed_share(instructions),
         hot_line=hottest(instructions),
-        **{name: getattr(row, name) for name in _OF_ROW},
-        **{name: code and getattr(code, name) for name in of_code},
-        **(_counters(values[counted_kernel], row, record) if counted_kernel else {}),
+        **known,
     )
 
 
@@ -253,7 +254,9 @@ def _counters(values: Mapping[str, float], row: Row, record: Record) -> dict[str
     sectors = known("sectors_per_load", "sectors_per_store", "sector_use")
     fp32 = next((c for c in record.compute_roofs("f32") if "tensor" not in c.name), None)
     # Two FLOP a lane and cycle, of the whole GPU.
-    lanes = fp32.flop_per_second / fp32.clock_hz / 2 if fp32 and fp32.clock_hz else None
+    lanes = None
+    if fp32 and fp32.flop_per_second and fp32.clock_hz:
+        lanes = fp32.flop_per_second / fp32.clock_hz / 2
     return {
         **known("issue_active", "warps_active", "l1_hits", "l2_hits"),
         **{name: value or None for name, value in sectors.items()},
@@ -297,8 +300,11 @@ def _levels(record: Record, row: Row, counted: Traffic | None) -> tuple[Level, .
     found = []
     for name in MEMORIES:
         roof = record.bandwidth(name)
-        known = roof and roof.bytes_per_second, roof and f"{roof.name}, {roof.origin}"
-        found.append(Level(name, modelled.get(name), seen.get(name), *known))
+        level = Level(name, modelled.get(name), seen.get(name))
+        if roof:
+            said = f"{roof.name}, {roof.origin}"
+            level = replace(level, roof_bytes_per_second=roof.bytes_per_second, roof=said)
+        found.append(level)
     return tuple(found)
 
 

@@ -70,18 +70,6 @@ def test_a_link_that_leads_nowhere_is_named(
     ]
 
 
-def test_a_record_that_is_deleted_while_others_are_read_is_named(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    refusals = Refusals()
-    records = records_given([folder, folder / "device" / "a.json"], refusals)
-    assert next(records).path.name == "a.json"
-    (folder / "device" / "b.json").unlink()
-    assert names(list(records)) == ["a.json"]
-    assert refusals.count == 1
-    assert "b.json: no such file" in capsys.readouterr().err
-
-
 def test_a_link_to_its_own_folder_is_not_followed_for_ever(folder: Path) -> None:
     (folder / "loop").symlink_to(folder)
     (folder / "device" / "d.json").symlink_to(folder / "device" / "d.json")

@@ -116,11 +116,6 @@ def test_one_process_of_a_side_is_not_enough(project: Path) -> None:
     assert gate(project, "main", "-n", "1", "--", "--require-power=30").returncode == 0
 
 
-def test_a_wrong_kernel_is_reported_by_the_comparison(project: Path) -> None:
-    (project / "status").write_text("1", encoding="utf-8")
-    assert gate(project, "main", "-n", "3").returncode == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

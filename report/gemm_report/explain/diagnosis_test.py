@@ -208,11 +208,6 @@ def test_conversions_of_divisions_and_of_fp64_are_not_named_apart() -> None:
         assert Kind.CONVERSIONS not in {finding.kind for finding in found}
 
 
-def test_the_line_with_most_stalls_is_evidence_of_the_first_finding() -> None:
-    seen = replace(ONE_FAULT[Kind.BARRIERS], hot_line="90 % of the stalls are at my.cu:8: sum")
-    assert diagnose(seen).findings[0].evidence[-1] == seen.hot_line
-
-
 def test_persistent_blocks_that_end_apart_are_a_tail() -> None:
     apart = replace(SLOW, waves=1.0, blocks=132, idle_share=0.25)
     first = diagnose(apart).findings[0]

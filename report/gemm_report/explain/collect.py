@@ -41,16 +41,9 @@ def timed(asked: Namespace, program: Path, record: Path) -> Record:
     """The record of the rows asked for, once they were found among the cases there are."""
     if not program.is_file():
         raise InputError(
-            f"there is no {program.name} in {program.parent}: build it with cmake --preset release "
-            "&& cmake --build --preset release, or set GEMM_BENCH_BUILD"
+            f"there is no {program.name} in {program.parent}: run tools/bench, which builds it, or "
+            "set GEMM_BENCH_BUILD"
         )
-    try:  # without a GPU gemm_bench would list the CPU's kernels, as if no others were known
-        run([str(program), "--gemm_device=0", "--gemm_name_record"])
-    except InputError as error:
-        raise InputError(
-            f"only GPU kernels are explained, and {error}: "
-            "give the --record of a run that had a GPU"
-        ) from None
     kernels = filter(None, (asked.kernel, asked.versus))
     wanted = [escaped(_case(kernel, asked, program)) for kernel in kernels]
     options = [*_options(asked), f"--benchmark_filter=^({'|'.join(wanted)})/manual_time"]
@@ -62,7 +55,9 @@ def timed(asked: Namespace, program: Path, record: Path) -> Record:
 
 def _options(asked: Namespace) -> list[str]:
     """Of gemm_bench, for the cases that may be meant."""
-    found = [f"--gemm_shapes={asked.shape}", f"--gemm_precisions={asked.precision}"]
+    # Without a GPU gemm_bench would list the CPU's kernels, as if no others were known.
+    found = ["--gemm_device=0", f"--gemm_shapes={asked.shape}"]
+    found += [f"--gemm_precisions={asked.precision}"]
     found += [f"--gemm_layouts={asked.layout}"] if asked.layout else []
     found += [f"--gemm_kernel={asked.gemm_kernel}"] if asked.gemm_kernel else []
     return found + [f"--gemm_define={define}" for define in asked.gemm_define]
@@ -70,11 +65,9 @@ def _options(asked: Namespace) -> list[str]:
 
 def ladder(program: Path) -> list[tuple[str, str, int]]:
     """Name, family and rung of every kernel of the suite; none where it cannot say."""
-    if not program.is_file():
-        return []
     try:
         said = run([str(program), "--gemm_list_kernels"])
-    except InputError:  # of another commit than this page
+    except (InputError, OSError):  # not built, or of another commit than this page
         return []
     lines = [line.split("\t") for line in said.splitlines()]
     return [(name, family, int(rung)) for rung, family, name, _ in lines]

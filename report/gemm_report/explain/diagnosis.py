@@ -8,14 +8,12 @@ tenths on; if there is none, latency. Small faults come last. That there is no b
 with counters alone: without them it comes after all that was found.
 """
 
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import zip_longest
-from pathlib import Path
 
-from gemm_report.explain.metrics import STALLS
+from gemm_report.explain.metrics import STALLS, WORDS
 from gemm_report.explain.observations import Level, Observations
 from gemm_report.writing.quantity import megahertz, percent, quantity, significant
 
@@ -121,7 +119,7 @@ class Diagnosis:
 # Rung and text of the steps of each kind.
 _STEPS = {
     Kind(kind): [(name or None, text) for names, text in steps for name in names.split(", ")]
-    for kind, steps in tomllib.loads(Path(__file__).with_name("steps.toml").read_text()).items()
+    for kind, steps in WORDS["steps"].items()
 }
 
 
@@ -299,8 +297,6 @@ def _waiting(seen: Observations, top: Finding | None) -> Finding:
     # What was neither counted nor modelled may be busy all the time.
     unseen = [f"{level.name}, " for level in seen.levels if seen.used(level) is None]
     evidence.append(f"not observed: {''.join(unseen)}the load/store units, the issue slots")
-    if seen.launch == "stream":
-        evidence.append("not observed: whether the GPU waits for the host between launches")
     title = "The bottleneck can only be seen with counters"
     return _finding(Kind.UNKNOWN, title, 0.0, evidence, True)
 
@@ -366,7 +362,6 @@ def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
         waste = share * _weight(seen, "L2", *_GLOBAL_WAITS)
     evidence = [
         seen.local_bytes and f"{seen.local_bytes} bytes of local memory per thread",
-        seen.registers and f"{seen.registers} registers per thread",
         "only counters tell how often they are read"
         if share is None
         else f"{percent(share)} of the memory requests are for them",
@@ -380,7 +375,7 @@ def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
 
 
 def _uncoalesced(seen: Observations) -> Finding | None:
-    sectors, use, stored = seen.sectors_per_load, seen.sector_use, seen.sectors_per_store
+    sectors, use = seen.sectors_per_load, seen.sector_use
     if sectors is None or sectors <= _WHOLE_SECTORS:
         return None
     # 16 bytes a lane take 16 sectors that are wanted whole; of what is wanted nothing is wasted.
@@ -392,7 +387,6 @@ def _uncoalesced(seen: Observations) -> Finding | None:
         f"a load request of a warp touches {sectors:.1f} sectors of 32 bytes; adjacent words "
         "would take 4, 16 bytes per lane 16",
         use is not None and f"{percent(use)} of each sector is used",
-        stored is not None and f"a store request touches {stored:.1f}",
         waits is not None and f"{percent(waits)} of the warps' time waits for global memory",
     ]
     waste = wasted * _weight(seen, "L2", *_GLOBAL_WAITS)
@@ -516,12 +510,11 @@ def _occupancy(seen: Observations, nearest: float) -> Finding | None:
     occupancy = seen.occupancy if seen.occupancy is not None else seen.warps_active
     if occupancy is None or occupancy >= _FEW_WARPS or nearest >= _LIMITS:
         return None  # few warps are enough for what limits
-    active, issuing = seen.warps_active, seen.issue_active
+    active = seen.warps_active
     evidence = [
         f"{percent(occupancy)} of the warps that an SM has room for fit",
         seen.occupancy_limits and f"the limit: {', '.join(seen.occupancy_limits)}",
         active is not None and f"{percent(active)} were resident on average",
-        issuing is not None and f"the schedulers issue in {percent(issuing)} of their cycles",
         *_stall_texts(seen)[:1],
     ]
     waste = (1 - nearest) * (1 - occupancy / _ENOUGH_WARPS)
@@ -538,9 +531,6 @@ def _power(seen: Observations) -> Finding | None:
         f"{megahertz(seen.sm_hz)} instead of {megahertz(seen.unit_hz)}, the clock of its peak",
         f"throttled for {percent(seen.throttled_share)} of the time: {', '.join(seen.reasons)}",
         seen.power_w and f"{seen.power_w:.0f} W{limit}",
-        seen.power_w
-        and seen.flop_per_second
-        and f"{seen.power_w / seen.flop_per_second * 1e12:.3g} pJ/FLOP",
     ]
     waste, title = 1 - seen.sm_hz / seen.unit_hz, "The power cap lowers the clock"
     return _finding(Kind.POWER, title, waste, evidence)

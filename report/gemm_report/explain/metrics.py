@@ -5,32 +5,16 @@ capability. Each quantity is a sum of metrics; the first of its ways of which th
 the one that is asked for.
 """
 
+import tomllib
 from collections.abc import Collection, Mapping
+from pathlib import Path
 
 WAVEFRONT = 128.0  # bytes
 _SECTOR = 32.0  # bytes
 
-STALLS = {
-    "barrier": "wait at a barrier for other warps of their block",
-    "branch_resolving": "wait for the target of a branch",
-    "dispatch_stall": "wait for dispatch, as at register bank conflicts",
-    "drain": "wait for their last stores before they end",
-    "gmma": "wait for the tensor cores (wgmma)",
-    "imc_miss": "wait for constants that the cache does not hold",
-    "lg_throttle": "wait because the queue for global and local memory is full",
-    "long_scoreboard": "wait for data from global or local memory",
-    "math_pipe_throttle": "wait for an arithmetic unit that is busy",
-    "membar": "wait for a memory fence",
-    "mio_throttle": "wait because the queue for shared memory is full",
-    "misc": "wait for something that has no name",
-    "no_instruction": "wait for instructions that the cache does not hold",
-    "not_selected": "could issue, but another warp does",
-    "selected": "issue",
-    "short_scoreboard": "wait for data from shared memory",
-    "sleeping": "sleep",
-    "tex_throttle": "wait because the queue of the texture unit is full",
-    "wait": "wait the fixed time that the instruction before takes",
-}
+# By ncu's names: the words for stalls, and the steps for each finding.
+WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+STALLS: dict[str, str] = WORDS["stalls"]
 
 # Of an SM, by what they compute; each with the part of its metric's name.
 PIPES = {

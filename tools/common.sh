@@ -1,6 +1,7 @@
 # What tools share: they source it.
 # shellcheck shell=bash
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# Where this file is, whatever links, CDPATH or the current folder say.
+root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 bad_input=2
 
 # die MESSAGE [STATUS]: ends with the status of bad input, if none is given
@@ -9,14 +10,58 @@ die() {
   exit "${2:-$bad_input}"
 }
 
+# setup PURPOSE [ARGUMENT...]: takes over the environment that tools/setup prints
+setup() {
+  local environment
+  environment=$("$root/tools/setup" "$@") || die "dependencies are missing: see above" "${missing_status:-1}"
+  eval "$environment"
+}
+
+# build SOURCE FOLDER TARGET...: configured afresh where the folder was made for another place
+build() {
+  (
+    cd "$1"
+    fresh=()
+    grep -qsxF "CMAKE_HOME_DIRECTORY:INTERNAL=$1" "$2/CMakeCache.txt" || fresh=(--fresh)
+    cmake --preset release -B "$2" -DGEMM_BENCH_CUDA="$CUDA" "${fresh[@]}" --log-level=NOTICE &&
+      cmake --build "$2" --target "${@:3}" --parallel "$(nproc)"
+  ) >&2
+}
+
+# run COMMAND...: its status; signals to this script reach it, also those that are not the terminal's
+run() {
+  local status=0 child
+  set -m # else the child would ignore Ctrl-C
+  "$@" &
+  child=$!
+  set +m
+  trap 'kill -INT "$child" 2>/dev/null' INT
+  trap 'kill -TERM "$child" 2>/dev/null' TERM HUP
+  while
+    status=0
+    wait "$child" || status=$?
+    kill -0 "$child" 2>/dev/null
+  do :; done
+  trap - INT TERM HUP
+  return "$status"
+}
+
+# python MODULE ARGUMENT...: ends with a module of report/ or tools/, whatever lies in the current
+# folder, PYTHONPATH or PYTHONHOME
+python() {
+  exec "$PYTHON" -E -P -c '
+import runpy, sys
+root, name = sys.argv.pop(1), sys.argv.pop(1)
+sys.path[:0] = [f"{root}/report", f"{root}/tools"]
+runpy.run_module(name, run_name="__main__", alter_sys=True)' "$root" "$@"
+}
+
 # prepare OPTION...: sets gemm_bench, which it builds unless GEMM_BENCH_BUILD has it, and names, those
 # of the benchmarks that these options choose; ends if they are bad
 prepare() {
-  local environment
-  environment=$("$root/tools/setup" bench)
-  eval "$environment"
+  setup bench
   if [[ ! ${GEMM_BENCH_BUILD:-} ]]; then
-    gemm_bench=$root/build/$PRESET/gemm_bench
+    gemm_bench=$root/build/release/gemm_bench
     names=$("$root/tools/bench" "$@" --benchmark_list_tests) # builds
     return
   fi

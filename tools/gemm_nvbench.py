@@ -32,7 +32,7 @@ def compare(
     for shape in shapes:
         with tempfile.TemporaryDirectory() as folder:
             record = Path(folder) / "record.json"
-            command = [program, f"--gemm_kernel={file}:{ENTRY}", f"--gemm_shapes={shape}"]
+            command = [str(program), f"--gemm_kernel={file}:{ENTRY}", f"--gemm_shapes={shape}"]
             command += [f"--benchmark_out={record}", *options]
             ours = subprocess.run(command, capture_output=True, text=True, check=False)
             text = record.read_text(encoding="utf-8") if record.is_file() else ""

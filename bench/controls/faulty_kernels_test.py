@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -84,18 +84,14 @@ def test_every_faulty_kernel_has_its_fault() -> None:
 class Explained:
     """One record of all faulty kernels, with what ncu counted of them, if anything."""
 
-    def __init__(self, record: Record, pages: str, code: str) -> None:
+    def __init__(self, record: Record, launches: list[ncu.Launch]) -> None:
         self.record = record
-        self.pages = pages
-        self.code = code
+        self.launches = launches
 
     def findings(self, kernel: str, counted: bool) -> tuple[Finding, ...]:
         row = next(row for row in self.record.rows if row.kernel == kernel)
         assert row.status == "timed", row.failed or row.skipped
-        capability = self.record.device.compute_capability or ""
-        launches = ncu.read(self.pages, metrics.names(capability)) if counted else []
-        seen = observe(self.record, row, launches)
-        return diagnose(collect.with_code(seen, row, self.code) if counted else seen).findings
+        return diagnose(observe(self.record, row, self.launches if counted else [])).findings
 
     def table(self) -> dict[str, tuple[int | None, list[str]]]:
         """Of each kernel the place of its fault, from 1 on, and what was named."""
@@ -113,7 +109,7 @@ class Explained:
 
 @pytest.fixture(scope="session")
 def on_the_gpu(tmp_path_factory: pytest.TempPathFactory) -> Explained:
-    """In three processes: one times all kernels, one counts them, one reads their machine code.
+    """In two processes: one times all kernels, one counts them.
 
     GEMM_BENCH_KEEP=DIR keeps there what was counted, packed.
     """
@@ -137,30 +133,25 @@ def on_the_gpu(tmp_path_factory: pytest.TempPathFactory) -> Explained:
     print("not counted here:", dropped)
     # A launch of each grid: at shapes of more than 1024 those on corners of the problem come first.
     counting = ["--filter-mode", "per-launch-config", *command(program, SHAPES), *collect.UNTIMED]
+    report = folder / f"counters{ncu.REPORT}"
     try:
-        said = ncu.count("ncu", names, functions_of(record, SHAPES), 1, counting)
+        ncu.count("ncu", report, names, functions_of(record), 1, counting)
+        launches = ncu.read_report(report, metrics.names(capability))
     except InputError as error:
         if "ERR_NVGPUCTRPERM" not in str(error):
             raise
         pytest.skip("ncu may not read the counters")
-    pages = "".join(ncu.pages(said))
-    local = {kernel: SHAPES[kernel] for kernel in ("FaultyIndexedSums", "FaultyIndexedOperands")}
-    local |= {"FaultyLaunchBounds": SHAPES["FaultyLaunchBounds"]}
-    code = ncu.source(
-        "ncu", functions_of(record, local), 40, [*command(program, local), *collect.UNTIMED]
-    )
-    explained = Explained(record, pages, code)
     if keep := os.environ.get("GEMM_BENCH_KEEP"):
-        kept = {"json": path.read_text(encoding="utf-8"), "csv": pages, "code.csv": code}
+        counted = json.dumps([[asdict(launch) for launch in launches]])
+        kept = {"json": path.read_text(encoding="utf-8"), "counters.json": counted}
         for ending, text in kept.items():
             (Path(keep) / f"all.{ending}.gz").write_bytes(gzip.compress(text.encode()))
-    return explained
+    return Explained(record, launches)
 
 
-def functions_of(record: Record, kernels: Collection[str]) -> list[str]:
-    """The GPU kernels that these launch."""
-    launched = [name for row in record.rows if row.kernel in kernels for name in row.device_kernels]
-    return [name for name in launched if name not in ("memset", "memcpy")]
+def functions_of(record: Record) -> list[str]:
+    """The GPU kernels that the faulty kernels launch."""
+    return [name for row in record.rows for name in ncu.kernels_of(row.device_kernels)]
 
 
 def command(program: Path, shapes: dict[str, str]) -> list[str]:
@@ -202,22 +193,16 @@ def test_the_fault_is_named_on_the_gpu_without_counters(on_the_gpu: Explained, k
 
 if (KEPT / "all.json.gz").exists():  # a test that is skipped would hide that those on the GPU ran
 
-    def test_the_faults_are_named_of_what_was_counted_together(tmp_path: Path) -> None:
-        texts = [
-            gzip.decompress((KEPT / f"all.{ending}.gz").read_bytes()).decode()
-            for ending in ("json", "csv", "code.csv")
-        ]
-        (tmp_path / "record.json").write_text(texts[0], encoding="utf-8")
-        judge(Explained(read_record(tmp_path / "record.json"), *texts[1:]))
+    def test_the_faults_are_named_of_what_was_counted_together() -> None:
+        (launches,) = ncu.read_kept(KEPT / "all.counters.json.gz", ())
+        judge(Explained(read_record(KEPT / "all.json.gz"), launches))
 
 
 @pytest.mark.parametrize("kernel", FAULTS)
-def test_the_fault_is_named_first_of_what_was_counted(kernel: str, tmp_path: Path) -> None:
+def test_the_fault_is_named_first_of_what_was_counted(kernel: str) -> None:
     fault, size = FAULTS[kernel]
-    for ending in ("json", "csv"):
-        packed = (KEPT / f"{kernel}.{ending}.gz").read_bytes()
-        (tmp_path / f"kept.{ending}").write_bytes(gzip.decompress(packed))
-    stored = ["--record", tmp_path / "kept.json", "--counters", tmp_path / "kept.csv", "--json"]
+    record, counters = (KEPT / f"{kernel}.{ending}.gz" for ending in ("json", "counters.json"))
+    stored = ["--record", record, "--counters", counters, "--json"]
     done = subprocess.run(
         [ROOT / "tools" / "explain", kernel, str(size), *stored],
         capture_output=True,

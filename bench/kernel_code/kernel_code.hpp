@@ -20,6 +20,7 @@ struct KernelCode {
   std::optional<std::int64_t> threads;       // of a block
   std::optional<std::int64_t> blocks;
   std::optional<double> occupancy;  // warps that fit on a multiprocessor, over what it has room for
+  std::optional<std::int64_t> blocks_per_sm;  // that fit on a multiprocessor at once
 };
 
 struct LaunchedKernels {

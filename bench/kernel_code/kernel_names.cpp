@@ -44,17 +44,14 @@ std::optional<const char*> symbol_of(const CUDA_KERNEL_NODE_PARAMS_v2& params) {
   return std::nullopt;
 }
 
-// Warps that fit on a multiprocessor at once, over those that it has room for.
-std::optional<double> occupancy_of(CUfunction function, int threads, std::size_t dynamic_bytes) {
+// Warps of so many blocks, over those that a multiprocessor has room for.
+double occupancy_of(std::int64_t blocks, int threads) {
   constexpr int kWarp = 32;
   int device = 0, room = 0;
   check(cudaGetDevice(&device));
   check(cudaDeviceGetAttribute(&room, cudaDevAttrMaxThreadsPerMultiProcessor, device));
-  const auto blocks = ask<int>("cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, function,
-                               threads, dynamic_bytes);
-  if (!blocks) return std::nullopt;
   const int warps_of_block = (threads + kWarp - 1) / kWarp;
-  return static_cast<double>(*blocks * warps_of_block) / (room / kWarp);
+  return static_cast<double>(blocks * warps_of_block) / (room / kWarp);
 }
 
 KernelCode code_of(const CUDA_KERNEL_NODE_PARAMS_v2& params, const std::string& symbol) {
@@ -76,7 +73,10 @@ KernelCode code_of(const CUDA_KERNEL_NODE_PARAMS_v2& params, const std::string& 
   // Of code that the driver compiled from PTX: the GPU's own, for which the program has none.
   if (const auto architecture = attribute(CU_FUNC_ATTRIBUTE_BINARY_VERSION))
     code.fingerprint = own_fingerprint(symbol, *architecture);
-  code.occupancy = occupancy_of(function, static_cast<int>(threads), params.sharedMemBytes);
+  code.blocks_per_sm = ask<int>("cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, function,
+                                static_cast<int>(threads), std::size_t{params.sharedMemBytes});
+  if (code.blocks_per_sm)
+    code.occupancy = occupancy_of(*code.blocks_per_sm, static_cast<int>(threads));
   return code;
 }
 

@@ -107,6 +107,7 @@ TEST_F(KernelNamesOnTheGpu, TellsTheCodeOfOurOwnOnTheGpu) {
     EXPECT_LE(code.threads, 1024) << name;
     EXPECT_GE(code.blocks, 1) << name;
     EXPECT_GT(code.occupancy.value_or(0), 0) << name;
+    EXPECT_GT(code.blocks_per_sm.value_or(0), 0) << name;
     EXPECT_LE(code.occupancy.value_or(2), 1) << name;
     EXPECT_EQ(kernels_of(launch_of(name)).code[0].fingerprint, code.fingerprint);
   }

@@ -21,7 +21,7 @@ namespace gemm::bench {
 JSON_FIELDS(Range, min, median, max)
 JSON_FIELDS(LoadedLibrary, name, version, file, detail)
 JSON_FIELDS(KernelCode, name, fingerprint, registers, shared_bytes, local_bytes, threads, blocks,
-            occupancy)
+            occupancy, blocks_per_sm)
 JSON_FIELDS(Energy, watts, seconds, changes, why_not)
 JSON_FIELDS(Warmup, seconds, settled, watched, sm_hz)
 JSON_FIELDS(GpuState, readings, sm_hz, memory_hz, power_w, temperature_c, throttled_share, reasons)

@@ -155,11 +155,13 @@ TEST(Results, TheCodeOfALaunchIsThatOfAllItsKernels) {
                     .shared_bytes = 0,
                     .threads = 256,
                     .blocks = 64,
-                    .occupancy = 0.5}}};
+                    .occupancy = 0.5,
+                    .blocks_per_sm = 4}}};
   auto json = results.to_json(row);
   EXPECT_EQ(json["device_kernels"].dump(), R"(["memset","ours"])");
   EXPECT_EQ(json["fingerprint"], "0123456789abcdef");
   EXPECT_EQ(json["device_code"][0]["registers"], 40);
+  EXPECT_EQ(json["device_code"][0]["blocks_per_sm"], 4);
   EXPECT_EQ(json["device_code"][0]["shared_bytes"], 0);
   EXPECT_TRUE(json["device_code"][0]["local_bytes"].is_null());
   row.launched.code.push_back({.name = "library"});

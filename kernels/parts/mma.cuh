@@ -7,6 +7,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -27,6 +28,7 @@ using Bf16 = Arithmetic<Precision::bf16, __nv_bfloat16, float, __nv_bfloat16>;
 using F16 = Arithmetic<Precision::f16, __half, float, __half>;
 using Tf32 = Arithmetic<Precision::tf32, float, float, float>;
 using S8 = Arithmetic<Precision::s8, std::int8_t, std::int32_t, std::int32_t>;
+using E4m3 = Arithmetic<Precision::e4m3, __nv_fp8_e4m3, float, __nv_bfloat16>;
 
 // A fragment: 32 bytes along k of 16 rows of A or columns of B (lines), in four parts of 8 lines by
 // 16 bytes. Their order is that of the registers of an MMA: for A lines 0-7 and 8-15 of the first
@@ -94,6 +96,10 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Accumulator (&acc)[4
     MMA_16X8("m16n8k8.row.col.f32.tf32.tf32.f32", "f");
   else if constexpr (Of::kPrecision == Precision::s8)
     MMA_16X8("m16n8k32.row.col.s32.s8.s8.s32", "r");
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 890
+  else if constexpr (std::is_same_v<typename Of::Element, __nv_fp8_e4m3>)
+    MMA_16X8("m16n8k32.row.col.f32.e4m3.e4m3.f32", "f");
+#endif
 #elif __CUDA_ARCH__ >= 750
   if constexpr (Of::kPrecision == Precision::f16)
 #pragma unroll

@@ -1,11 +1,12 @@
 """Lets `python -m gemm_report` do what the command gemm-report does."""
 
-import signal
+import sys
+import traceback
 
-# Until there is something to tidy up, Ctrl-C ends the program without a traceback.
-if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-from gemm_report.cli import command
+try:
+    from gemm_report.cli import command
+except Exception:  # another module has the name of one that is needed: 1 would be a verdict
+    traceback.print_exc()
+    sys.exit(4)
 
 command()

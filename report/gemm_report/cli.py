@@ -1,19 +1,18 @@
 """The command gemm-report."""
 
 import argparse
+import io
 import os
-import resource
 import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
 from gemm_report.document import BAD_INPUT, InputError
-from gemm_report.terminal import OutputError, called, complain, printable, printable_output
+from gemm_report.terminal import called, complain, printable
 
 # What a command needs beyond the standard library it imports when it runs: a calibration is made
 # without matplotlib, and --help needs nothing.
@@ -22,8 +21,6 @@ COMMANDS = {n: import_module(f"gemm_report.commands.{n}") for n in (*_NAMES.spli
 
 DEFECT = 4
 INTERRUPTED = 130
-# With less, libraries end the program with the code of a verdict, or never end.
-_LEAST_MEMORY = 2**29
 
 _EPILOG = """\
 examples:
@@ -37,8 +34,8 @@ exit codes:
   1  readme or kernels --check: the file is not what the record gives; compare or gate: a
      regression; explain: there are no counters
   2  compare or gate: not enough data
-  3  bad input or usage, too little memory, or output that cannot be written: one line on standard
-     error says which file, and what to do
+  3  bad input or usage, or output that cannot be written: one line on standard error says which
+     file, and what to do
   4  a defect of gemm-report, with a traceback
   5, 6, 7  compare or gate: a wrong result, missing cases, another device
   130  interrupted
@@ -49,59 +46,47 @@ def command() -> NoReturn:
     """The program. Python itself would end with 1 for a defect of ours, which is a verdict here."""
     # Each thread of OpenBLAS takes memory, and no command multiplies matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # __main__ had set it aside
-    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    os.environ.pop("MPLBACKEND", None)  # of a notebook, which may not be installed here
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # of `| head`, as with any other program
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None where it is closed
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = main()
     except Exception:
         code = DEFECT
-        with suppress(OutputError, MemoryError), printable_output():
-            traceback.print_exc()
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # or Python tells where it was interrupted
+        traceback.print_exc()
     sys.exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; the exit code."""
-    code = BAD_INPUT
     # Libraries warn of glyphs that no font has: nothing that a reader of reports can act on.
-    with printable_output(), warnings.catch_warnings(action="ignore"):
+    with warnings.catch_warnings(action="ignore"):
         try:
-            sys.stdout.flush()  # before anything is done for which there is no place
-            try:
-                options = _parser().parse_args(arguments)
-                limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-                if limit != resource.RLIM_INFINITY and limit < _LEAST_MEMORY:
-                    raise InputError(
-                        f"ulimit -v allows {limit >> 20} MiB of memory: raise it to "
-                        f"{_LEAST_MEMORY >> 20} MiB"
-                    )
-                return options.run(options)
-            finally:
+            options = _parser().parse_args(arguments)
+            code: int = options.run(options)
+            if sys.stdout:
                 sys.stdout.flush()
-        except (InputError, OutputError) as error:
+            return code
+        except InputError as error:
             message = str(error)
-        except MemoryError:
-            message = "there is too little memory: give fewer records at once, or raise ulimit -v"
         except KeyboardInterrupt:
-            code, message = INTERRUPTED, "interrupted"
+            complain("interrupted")
+            return INTERRUPTED
         except ModuleNotFoundError as error:
             library = str(error.name).partition(".")[0]
             if library in ("None", __package__):
                 raise
             message = f"{library} is missing: python -m pip install {library}"
-            if called() == "tools/report":
-                message += ", or run tools/setup report with a network"
         except OSError as error:
-            message = (
-                f"{error.filename or 'a file'}: {error.strerror or error}: give another path, or "
-                "see to its folder"
-            )
-        with suppress(OutputError):
-            complain(printable(message))
-        return code
+            if error.filename is None:  # of standard output, at which Python would try again
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            name = error.filename or "output"
+            message = f"{name}: {error.strerror or error}: give another path, or see to its folder"
+        complain(message)
+        return BAD_INPUT
 
 
 class _Parser(argparse.ArgumentParser):

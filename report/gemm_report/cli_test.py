@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from gemm_report import cli
 from gemm_report.cli import BAD_INPUT, COMMANDS, main
 
 FIGURES = ("headline", "roofline", "throughput", "ladder", "of_library", "energy", "distribution")
@@ -109,13 +108,3 @@ def test_help_and_errors_name_what_was_called(
     assert whole.startswith("usage: tools/report ")
     assert "\n  tools/report report results/" in whole
     assert "\n  tools/explain WarpTile 4096\n" in whole
-
-
-def test_a_defect_of_ours_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> int:
-        raise RuntimeError("a defect")
-
-    monkeypatch.setattr(cli, "main", fail)
-    with pytest.raises(SystemExit) as ended:
-        cli.command()
-    assert ended.value.code == cli.DEFECT

@@ -9,7 +9,6 @@ from own_files import own_files
 
 PACKAGE = Path(__file__).parent
 ALLOWED = {*sys.stdlib_module_names, "gemm_report", "matplotlib", "msgspec", "numpy", "scipy"}
-ALLOWED |= {"pyarrow"}  # for export
 SOURCES = [
     path
     for path in own_files("report/gemm_report/**/*.py")

@@ -506,6 +506,7 @@ class DeviceCode:
     threads: Count | None  # in a block
     blocks: Count | None  # in the grid
     occupancy: Fraction | None  # warps that fit at once, of those there is room for
+    blocks_per_sm: Whole | None = None  # that fit at once
 
 
 @dataclass(frozen=True)

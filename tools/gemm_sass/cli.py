@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from gemm_report.document import InputError
-from gemm_report.terminal import OutputError, printable, printable_output
+from gemm_report.terminal import printable
 
 from gemm_sass import held, show
 from gemm_sass.kernels import ROOT, Kernel, kernels_of, objects_of
@@ -28,15 +28,10 @@ multiply-adds (FFMA, MMA, ...), the one with most.
   KiB        its size; ! above 36 KiB, where it misses the instruction cache on an H200
   math       its multiply-adds
   share      math / loop: the largest share of the peak where an FFMA takes one issue slot (8.6 on)
-  reads      register file reads per FFMA, without those that the reuse cache serves
-  ports      cycles per FFMA by a model of the two register banks, with one cycle for every other
-             instruction: at most 1 / ports of the peak. The model is of 9.0, fitted on an H200
-             (kernels/ladder/fp32/NOTES.md), and a guess on other architectures
   moved      FFMA whose accumulator changes its register
   LDS        loads from shared memory of 32, 64 and 128 bits
   copies     to shared memory: cp.async (LDGSTS), TMA, through registers (STS)
   BAR SYNCS  barriers and mbarriers
-  use        median number of instructions from an LDS to the first reader of its result
   stalls     sum of the stall cycles that the compiler encodes in the instructions
   local      LDL and STL (spills, arrays in local memory) in the whole kernel
 
@@ -84,15 +79,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; the exit code."""
-    with printable_output():
-        try:
-            print(run(_parser().parse_args(arguments)), flush=True)
-            return 0
-        except (InputError, OutputError) as error:
-            print(f"sass: {error}", file=sys.stderr)
-        except OSError as error:
-            print(f"sass: {error.filename}: {error.strerror}", file=sys.stderr)
-        return BAD_INPUT
+    try:
+        print(run(_parser().parse_args(arguments)), flush=True)
+        return 0
+    except InputError as error:
+        print(f"sass: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"sass: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+    return BAD_INPUT
 
 
 def run(options: argparse.Namespace) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gemm_sass import cli
 from gemm_sass.instruction_test import EXIT, branch, ffma, lds
 from gemm_sass.kernels_test import cubin, put_disassembler
 
@@ -55,22 +54,9 @@ def test_a_table_of_the_kernels_of_the_build(project: Path) -> None:
     numbers = lines[1].replace(" FFMA", "").replace(" %", "").split()[1:]
     cell = dict(zip(head.split(), numbers, strict=True))
     wanted = {"registers": "168", "loop": "4", "math": "2", "KiB": "0.1", "share": "50.0"}
-    wanted |= {"reads": "3.00", "ports": "2.500", "moved": "50.0", "LDS.32/64/128": "0/0/1"}
-    wanted |= {"copies": "-", "use": "1", "stalls": "5", "local": "0"}
+    wanted |= {"moved": "50.0", "LDS.32/64/128": "0/0/1"}
+    wanted |= {"copies": "-", "stalls": "5", "local": "0"}
     assert cell == cell | wanted
-
-
-def test_names_select_kernels(project: Path) -> None:
-    assert "tiled" not in printed(project, "AsyncCopy")
-    assert len(printed(project, "AsyncCopy", "tiled<16>", "-a", "sm_90a").splitlines()) == 5
-
-
-def test_markdown_is_a_table(project: Path) -> None:
-    lines = printed(project, "--markdown").splitlines()
-    assert len({line.count("|") for line in lines}) == 1
-    assert lines[2].startswith(
-        "| `copy` | sm_90a | 168 | 4 | 0.1 | 2 FFMA | 50.0 % | 3.00 | 2.500 |"
-    )
 
 
 def test_a_loop_that_misses_the_instruction_cache_is_marked(project: Path) -> None:
@@ -84,11 +70,11 @@ def test_a_loop_that_misses_the_instruction_cache_is_marked(project: Path) -> No
 def test_the_listing_shows_registers_and_marks(project: Path) -> None:
     lines = printed(project, "copy", "--listing").splitlines()
     assert lines[1:] == [
-        "     0 |   1       LDS.128 R0, [R20]",
-        "    10 |!  1       FFMA R8, R0, R2, R4",
-        "    20 |   2       FFMA R9, R0, R1, R9",
-        "    30 |   1 @P1   BRA 0x0",
-        "    40     1       EXIT",
+        "     0 |  1       LDS.128 R0, [R20]",
+        "    10 |  1       FFMA R8, R0, R2, R4",
+        "    20 |  2       FFMA R9, R0, R1, R9",
+        "    30 |  1 @P1   BRA 0x0",
+        "    40    1       EXIT",
     ]
 
 
@@ -103,7 +89,7 @@ def test_naming_a_kernel_adds_it_to_the_table(project: Path) -> None:
     table = project / "kernels" / "sass.json"
     assert "1 of 1 entries" in printed(project, "tiled", "--write")
     entry = json.loads(table.read_text())["simt/tiled"]["tiled<16>"]["sm_90a"]
-    assert (entry["instructions"], entry["ports"], entry["moved"]) == (4, 2.5, 1)
+    assert (entry["instructions"], entry["moved"]) == (4, 1)
     table.write_text(table.read_text().replace('"moved": 1', '"moved": 0'))
     assert "1 of 1 entries" in printed(project, "--write")
     assert "0 of 1 entries" in printed(project, "--write")
@@ -114,8 +100,6 @@ def test_naming_a_kernel_adds_it_to_the_table(project: Path) -> None:
     [
         (["nothing"], "nothing: no kernel has this in its name"),
         (["-a", "sm_75"], "any kernel: is built for sm_90a"),
-        (["--markdown", "--listing"], "not allowed with"),
-        (["--all"], "unrecognized arguments: --all"),
         (["--file", "none.o"], "none.o: no such file"),
         (["--file", "tools/sass"], "does not contain device code"),
         (["--file", "tools/sass", "--write"], "leave out --file"),
@@ -130,31 +114,9 @@ def test_bad_input_gets_one_line(project: Path, arguments: list[str], expected: 
     assert len(done.stderr.splitlines()) == 1 and done.stdout == ""
 
 
-def test_without_a_build_it_says_what_to_do(project: Path) -> None:
-    shutil.rmtree(project / "build")
-    done = sass(project)
-    assert done.returncode == 2
-    assert "build/release: has no objects of kernels: build them" in done.stderr
-
-
 def test_a_kernel_of_the_table_that_is_gone_is_reported(project: Path) -> None:
     printed(project, "--write", "tiled")
     (project / "build/release/kernels/CMakeFiles/kernels.dir/simt/tiled.cu.o").unlink()
     done = sass(project, "--write")
     assert done.returncode == 2
     assert "simt/tiled has no tiled<16> any more" in done.stderr
-
-
-def test_help_has_examples_and_exit_codes(project: Path) -> None:
-    out = printed(project, "--help")
-    assert "examples:" in out and "exit codes:" in out
-
-
-def test_output_that_nobody_takes_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(cli, "run", lambda options: "a line")
-    with Path("/dev/full").open("w", encoding="utf-8") as full:
-        monkeypatch.setattr("sys.stdout", full)
-        assert cli.main([]) == 2
-    assert capsys.readouterr().err.startswith("sass: output: No space left")

@@ -19,8 +19,8 @@ from gemm_sass.loop import Figures
 KIND = Kind("table of reference figures", "tools/sass --write")
 
 # By how much builds of one source differ, since ptxas's registers depend on the folder of the file:
-# counts as a share of the multiply-adds, cycles as a share of themselves (1 % was seen).
-_BETWEEN_BUILDS, _CYCLES_BETWEEN_BUILDS = 0.002, 0.02
+# a share of the multiply-adds.
+_BETWEEN_BUILDS = 0.002
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,6 @@ class Held:
     compiler: str  # release of ptxas
     multiply_adds: int  # in the hot loop
     instructions: int
-    ports: float  # cycles per FFMA by the model in ports.py; 0 for other kinds
     moved: int  # FFMA whose accumulator changes its register
     narrow_loads: int  # LDS of less than 128 bits
     local: int  # LDL and STL in the whole kernel
@@ -42,7 +41,6 @@ class Held:
             compiler=compiler,
             multiply_adds=has.multiply_adds,
             instructions=has.instructions,
-            ports=round(has.per_ffma(has.cycles) or 0, 3),
             moved=has.moved_accumulators,
             narrow_loads=has.narrow_loads,
             local=has.local,
@@ -64,8 +62,6 @@ class Held:
             if now * then.multiply_adds
             > (before + _BETWEEN_BUILDS * then.multiply_adds) * self.multiply_adds
         ]
-        if self.ports > (1 + _CYCLES_BETWEEN_BUILDS) * then.ports:
-            worse.append(f"{self.ports:.3f} cycles per FFMA by the model, before {then.ports:.3f}")
         if self.local > then.local:
             worse.append(f"{self.local} LDL and STL in the kernel, before {then.local}")
         return worse

@@ -64,15 +64,16 @@ def _kernels_of(path: Path, words: Sequence[str]) -> Iterator[Kernel]:
     # For each cubin cuobjdump prints the sections, with ptxas's note, then the resources of the
     # functions, then their code.
     head, *cubins = re.split(r"^\tcode for (\S+)$", text, flags=re.MULTILINE)
-    for architecture, code in zip(cubins[::2], cubins[1::2], strict=True):
+    for architecture, text in zip(cubins[::2], cubins[1::2], strict=True):
         release = re.search(r"Tool Version: .* release (\d+\.\d+)", head)
         compiler = release[1] if release else ""
         registers = dict(_REGISTERS.findall(head))
-        _, *functions = re.split(r"^\t\tFunction : (\S+)$", code, flags=re.MULTILINE)
+        _, *functions = re.split(r"^\t\tFunction : (\S+)$", text, flags=re.MULTILINE)
         for symbol, body in zip(functions[::2], functions[1::2], strict=True):
-            compiled = symbol, architecture, compiler, int(registers.get(symbol, 0))
-            yield Kernel(*names[symbol], *compiled, tuple(instructions_in(body)))
-        head = code  # ends with the sections of the next cubin
+            source, function = names[symbol]
+            count, code = int(registers.get(symbol, 0)), tuple(instructions_in(body))
+            yield Kernel(source, function, symbol, architecture, compiler, count, code)
+        head = text  # ends with the sections of the next cubin
 
 
 def _cuobjdump(path: Path, *options: str) -> str:

@@ -73,15 +73,6 @@ def test_kernels_of_other_names_are_skipped(folder: Path) -> None:
     assert [one.function for one in kernels_of(files, ["Two"])] == ["two"]
 
 
-def test_errors_of_cuobjdump_are_passed_on(folder: Path) -> None:
-    path = folder / "host.o"
-    path.write_text("no kernels")
-    with pytest.raises(InputError, match=r"host\.o: .*does not contain device code"):
-        kernels_of([path])
-    with pytest.raises(InputError, match="no such file"):
-        kernels_of([folder / "none.o"])
-
-
 @pytest.mark.parametrize("missing", ["cuobjdump", "nvdisasm"])
 def test_without_a_disassembler_it_says_what_to_do(
     folder: Path, monkeypatch: pytest.MonkeyPatch, missing: str
@@ -118,14 +109,6 @@ def test_mangled_names_are_decoded() -> None:
     names = demangled([symbol, "plain"])
     assert [shortened(name) for name in names] == ["rasterized<Tile<64, true>>", "plain"]
     assert demangled([]) == []
-
-
-def test_without_a_demangler_it_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InputError, match=r"c\+\+filt"):
-        demangled(["k"])
 
 
 def test_an_object_of_the_build_is_named_by_its_source() -> None:

@@ -2,10 +2,9 @@
 
 A scheduler issues one instruction per cycle. From compute capability 8.6 on an FFMA takes one issue
 slot, so that every other instruction costs as much as an FFMA: hence the share of multiply-adds.
-Register bank conflicts (by the model in ports.py) and instruction cache misses come on top.
+Register bank conflicts and instruction cache misses come on top.
 """
 
-import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,20 +12,14 @@ from itertools import groupby, pairwise
 
 from gemm_sass.instruction import RZ, Instruction
 from gemm_sass.kernels import Kernel
-from gemm_sass.ports import unserved, waits
 
 # The kind of a kernel is the first of these in one of its loops. The later ones also convert,
 # address and move.
 KINDS = ("HGMMA", "IGMMA", "QGMMA", "HMMA", "IMMA", "QMMA", "DMMA", "DFMA", "FFMA", "HFMA2", "IMAD")
 FEW = 8  # an inner loop with less than 1/8 of the outer one's multiply-adds is a remainder loop
-# Registers per operand, by mnemonic, if more than one; for MMA the most.
-_OPERAND = {"DFMA": 2, "DADD": 2, "DMUL": 2, "DSETP": 2, "DMMA": 2} | dict.fromkeys(
-    ("HMMA", "IMMA", "QMMA", "HGMMA", "IGMMA", "QGMMA"), 4
-)
 # On an H200 a loop of 2,048 FFMA issues nearly one per cycle, a loop of 3,072 half to nine tenths;
 # kernels slow down from about 2,300 instructions on.
 CACHE = 36 * 1024
-_STORES = ("STS", "STG", "STL", "ST")
 
 
 @dataclass(frozen=True)
@@ -38,11 +31,8 @@ class Figures:
     kind: str = ""  # mnemonic of the multiply-adds
     instructions: int = 0
     multiply_adds: int = 0
-    register_reads: int = 0  # by FFMA, without those that the reuse cache serves
-    cycles: int = 0  # per iteration by the model in ports.py; FFMA only
     moved_accumulators: int = 0  # FFMA whose accumulator changes its register
     loads: Counter[int] = field(default_factory=Counter)  # LDS by width in bits
-    median_use: float | None = None  # instructions from an LDS to the first reader of its result
     stalls: int = 0  # sum of the stall cycles of the instructions
     opcodes: Counter[str] = field(default_factory=Counter)  # of the loop
 
@@ -68,18 +58,14 @@ def figures(kernel: Kernel) -> Figures:
     if not loop:
         return Figures(kernel.registers, local)
     body = [kernel.code[at] for at in loop]
-    uses, modelled = first_uses(body), body if kind == "FFMA" else []
     return Figures(
         kernel.registers,
         local,
         kind=kind,
-        register_reads=sum(map(len, unserved(modelled))),
-        cycles=len(modelled) + sum(waits(modelled)),
-        moved_accumulators=sum(map(moves_accumulator, modelled)),
+        moved_accumulators=sum(map(moves_accumulator, body)) if kind == "FFMA" else 0,
         instructions=len(body),
         multiply_adds=sum(multiplies(one, kind) for one in body),
         loads=Counter(one.width for one in body if one.name == "LDS" and not one.never_runs),
-        median_use=statistics.median(uses) if uses else None,
         stalls=sum(one.stall for one in body),
         opcodes=Counter(one.name for one in body),
     )
@@ -100,28 +86,6 @@ def moves_accumulator(instruction: Instruction) -> bool:
     """
     accumulator = next((each[1] for each in instruction.sources if each[0] == 2), RZ)
     return instruction.name == "FFMA" and accumulator not in (RZ, instruction.result)
-
-
-def first_uses(body: Sequence[Instruction]) -> list[int]:
-    """Instructions from each LDS of a loop to its first reader, in this iteration or the next; an
-    LDS without a reader is omitted."""
-    reads, found = [registers_read(one) for one in body], []
-    for at, load in enumerate(body):
-        if load.name == "LDS" and not load.never_runs and load.result is not None:
-            loaded = set(range(load.result, load.result + max(load.width // 32, 1)))
-            later = (*reads[at + 1 :], *reads[: at + 1])
-            found += [i for i, read in enumerate(later, 1) if loaded & read][:1]
-    return found
-
-
-def registers_read(instruction: Instruction) -> set[int]:
-    """The registers that an instruction reads."""
-    read = set()
-    for slot, register, _ in instruction.sources:
-        stored = instruction.name in _STORES and slot == 1
-        size = max(instruction.width // 32, 1) if stored else _OPERAND.get(instruction.name, 1)
-        read |= set(range(register, register + size)) if register != RZ else set()
-    return read
 
 
 # --- Loops ---------------------------------------------------------------------------------------

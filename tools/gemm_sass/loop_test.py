@@ -7,7 +7,7 @@ import pytest
 from gemm_sass.instruction import RZ
 from gemm_sass.instruction_test import EXIT, branch, decoded, ffma, lds, other, printed
 from gemm_sass.kernels import Kernel
-from gemm_sass.loop import Figures, figures, first_uses, hot_loop, natural_loops
+from gemm_sass.loop import Figures, figures, hot_loop, natural_loops
 
 CLEAN = ffma(8, 0, 1, 8)  # of two banks
 
@@ -21,24 +21,13 @@ def loop_of(*body: str) -> list[str]:
     return [*body, branch(0, "@P1"), EXIT]
 
 
-# --- Shares and banks ----------------------------------------------------------------------------
+# --- Shares and moves ----------------------------------------------------------------------------
 
 
 def test_the_share_is_of_all_instructions_of_the_loop() -> None:
     has = of(loop_of(CLEAN, CLEAN, CLEAN, other("IADD3", 2, 2, 2)))
     assert (has.kind, has.instructions, has.multiply_adds, has.share) == ("FFMA", 5, 3, 0.6)
     assert has.opcodes == {"FFMA": 3, "IADD3": 1, "BRA": 1}
-
-
-def test_reads_and_cycles_are_per_multiply_add() -> None:
-    # Two reads of one bank, and three: nothing waits, since the branch is a cycle too.
-    has = of(loop_of(ffma(9, 0, 2, RZ), ffma(11, 1, 3, 4)))
-    assert (has.register_reads, has.per_ffma(has.register_reads)) == (5, 2.5)
-    assert (has.cycles, has.per_ffma(has.cycles)) == (3, 1.5)
-    waits = of(loop_of(ffma(9, 0, 2, 4), ffma(11, 1, 3, 5)))
-    assert (waits.cycles, waits.per_ffma(waits.cycles)) == (5, 2.5), (
-        "three reads of one bank wait a cycle each"
-    )
 
 
 @pytest.mark.parametrize(
@@ -57,10 +46,9 @@ def test_a_result_in_another_register_is_a_move(product: str, moved: int) -> Non
     assert has.per_ffma(moved) == moved / 2
 
 
-def test_other_kernels_have_no_ports() -> None:
+def test_moves_are_of_ffma_alone() -> None:
     has = of(loop_of(ffma(8, 0, 2, 4), other("HMMA", 8, 0, 1, 8)))
-    assert has.per_ffma(1) is None
-    assert (has.register_reads, has.cycles, has.moved_accumulators) == (0, 0, 0)
+    assert (has.per_ffma(1), has.moved_accumulators) == (None, 0)
     assert of([EXIT]).per_ffma(1) is None
 
 
@@ -156,7 +144,6 @@ def test_loads_are_counted_by_width() -> None:
 def test_a_load_that_never_runs_is_an_instruction_and_no_load() -> None:
     has = of(loop_of(CLEAN, lds(RZ, RZ, 32, "@!PT")))
     assert (has.loads, has.opcodes["LDS"], has.instructions) == ({}, 1, 3)
-    assert first_uses(decoded([lds(4, 2, guard="@!PT"), ffma(20, 4, 21, 22)])) == []
 
 
 def test_spills_are_counted_outside_the_loop_too() -> None:
@@ -172,36 +159,3 @@ def test_spills_are_counted_outside_the_loop_too() -> None:
 def test_stalls_are_of_the_loop_alone() -> None:
     code = [ffma(8, 0, 1, 8, stall=15), ffma(8, 0, 1, 8, stall=3), ffma(8, 0, 1, 8, stall=4)]
     assert of([*code, branch(1, "@P1"), EXIT]).stalls == 3 + 4 + 1
-
-
-@pytest.mark.parametrize("loaded", [4, 5, 6, 7])
-def test_the_first_use_of_any_loaded_register_counts(loaded: int) -> None:
-    body = decoded([lds(4, 2), other(), CLEAN, ffma(20, 21, loaded, 22), ffma(20, 4, 5, 6)])
-    assert first_uses(body) == [3]
-
-
-def test_a_narrow_load_has_fewer_registers() -> None:
-    body = decoded([lds(4, 2, 64), ffma(20, 21, 6, 22), ffma(20, 21, 5, 22)])
-    assert first_uses(body) == [2]
-
-
-def test_the_first_use_may_be_in_the_next_iteration() -> None:
-    body = decoded([CLEAN, ffma(20, 4, 21, 22), lds(4, 2), other()])
-    assert first_uses(body) == [3]
-    assert first_uses(decoded([CLEAN, lds(4, 2)])) == []
-
-
-def test_operands_of_several_registers_are_read_as_a_whole() -> None:
-    body = decoded([lds(7, 2, 32), other("HMMA", 8, 4, 16, 12)])
-    assert first_uses(body) == [1], "R4 to R7 are a fragment of A"
-    body = decoded([lds(7, 2, 32), printed("STS.128 [R2], R4")])
-    assert first_uses(body) == [1], "128 bits are stored"
-    body = decoded([lds(7, 2, 32), printed("STS.64 [R2], R4")])
-    assert first_uses(body) == []
-
-
-def test_median_use() -> None:
-    body = [lds(4, 2), lds(12, 2), lds(16, 2), ffma(30, 16, 31, 33), ffma(30, 4, 31, 33)]
-    has = of(loop_of(*body, other(), ffma(30, 12, 31, 33)))
-    assert has.median_use == 4
-    assert of(loop_of(CLEAN)).median_use is None

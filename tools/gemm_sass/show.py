@@ -10,13 +10,12 @@ from gemm_report.writing.tables import columns, markdown_table
 from gemm_sass.instruction import BYTES
 from gemm_sass.kernels import Kernel
 from gemm_sass.loop import CACHE, Figures, hot_loop
-from gemm_sass.ports import waits
 
 Row = tuple[Kernel, Figures]
 
 HEAD = [
-    *("registers", "loop", "KiB", "math", "share", "reads", "ports", "moved", "LDS.32/64/128"),
-    *("copies", "BAR", "SYNCS", "use", "stalls", "local"),
+    *("registers", "loop", "KiB", "math", "share", "moved", "LDS.32/64/128"),
+    *("copies", "BAR", "SYNCS", "stalls", "local"),
 ]
 COPIES = {"LDGSTS": ("LDGSTS",), "TMA": ("UTMALDG", "UBLKCP"), "STS": ("STS",)}
 
@@ -27,9 +26,6 @@ def cells(figures: Figures) -> list[str]:
     if not figures.instructions:
         return [registers, *("-" for _ in HEAD[1:-1]), local]
 
-    def number(value: float | None, form: str) -> str:
-        return "-" if value is None else format(value, form)
-
     size, opcodes = BYTES * figures.instructions, figures.opcodes
     copies = {name: sum(opcodes[each] for each in its) for name, its in COPIES.items()}
     return [
@@ -38,14 +34,11 @@ def cells(figures: Figures) -> list[str]:
         f"{size / 1024:.1f}{'!' if size > CACHE else ''}",
         f"{figures.multiply_adds} {figures.kind}",
         percent(figures.share),
-        number(figures.per_ffma(figures.register_reads), ".2f"),
-        number(figures.per_ffma(figures.cycles), ".3f"),
         percent(figures.per_ffma(figures.moved_accumulators)),
         "/".join(str(figures.loads[width]) for width in (32, 64, 128)),
         ", ".join(f"{count} {name}" for name, count in copies.items() if count) or "-",
         str(opcodes["BAR"]),
         str(opcodes["SYNCS"]),
-        number(figures.median_use, "g"),
         str(figures.stalls),
         local,
     ]
@@ -69,12 +62,10 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def listing(one: Kernel) -> str:
-    """The instructions of a kernel: `|` marks the hot loop, `!` waits for register banks."""
-    _, loop = hot_loop(one.code)
-    waiting = dict(zip(loop, waits([one.code[at] for at in loop]), strict=True))
+    """The instructions of a kernel with their stall cycles: `|` marks the hot loop."""
+    loop = set(hot_loop(one.code)[1])
     lines = [f"{one.source}: {one.function}, {one.architecture}"]
     for at, each in enumerate(one.code):
-        mark = ("|!" if waiting[at] else "| ") if at in waiting else "  "
         text = f"{each.guard:5} {each.opcode} {', '.join(each.operands)}"
-        lines.append(f"{BYTES * at:6x} {mark} {each.stall:2} {text}".rstrip())
+        lines.append(f"{BYTES * at:6x} {'|' if at in loop else ' '} {each.stall:2} {text}".rstrip())
     return "\n".join(lines)

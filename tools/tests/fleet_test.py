@@ -1,14 +1,11 @@
-"""tools/fleet with made-up programs, on one host and through a real Slurm of three nodes."""
+"""tools/fleet with made-up programs."""
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FLEET = ROOT / "tools" / "fleet"
-GPUS, NODES = 4, 3
+GPUS = 4
 
 # nvidia-smi and gemm_bench, by the name that it is called by. FAKE_FAULTS is a list of
 # NODE:INDEX=FAULT.
@@ -51,24 +48,16 @@ if fault == "hangs":
     signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), sys.exit(print("ended"))))
     print("hangs", flush=True)
     time.sleep(60)
-from gemm_report.fleet.records_test import PRODUCTS, simulated
-from gemm_report.fleet.records_test import document_of
-from gemm_report.fleet.reading import Finding
+from gemm_report.fleet.records_test import document_of, simulated
 number = {gpus} * (int(node[1:]) - 1) + i if node[1:].isdecimal() else i
 gpu = replace(simulated(7, 12)[0][number], node=node, bus=f"0000:{{16 * (i + 1):02X}}:00.0")
-if fault == "slow":
-    slower = {{n: replace(r, value=r.value / 1.04) for n, r in gpu.rates.items() if n in PRODUCTS}}
-    gpu = replace(gpu, rates=gpu.rates | slower)
-if fault == "wrong":
-    del gpu.rates[PRODUCTS[0]]
-    gpu = replace(gpu, findings=(Finding("wrong", PRODUCTS[0], "c[0,0] = nan"),))
 document = document_of(gpu)
 document["context"]["gemm"]["complete"] = fault != "killed"
 if fault != "missing":
     Path(arguments["--benchmark_out"]).write_text(json.dumps(document))
 if fault == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
-sys.exit({{"wrong": 1, "missing": 2}}.get(fault, 0))
+sys.exit(2 if fault == "missing" else 0)
 """
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -217,137 +206,3 @@ def wait_for(holds: Callable[[], bool], seconds: float = 30) -> None:
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.1)
-
-
-@pytest.fixture
-def slurm(tmp_path: Path, environment: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-    """The environment of a cluster n1 to n3 with four GPUs each, without systemd and cgroups."""
-    if not all(shutil.which(name, path=environment["PATH"]) for name in ("slurmctld", "slurmd")):
-        pytest.skip("Slurm is not installed: apt-get install slurmctld slurmd slurm-client munge")
-    if os.geteuid() != 0:
-        pytest.skip("Slurm's test nodes need root, which makes their devices")
-    if " " in f"{tmp_path}{ROOT}":
-        pytest.skip("slurm.conf can hold no path with a space: give another TMPDIR or clone")
-    at = tmp_path / "slurm"
-    at.mkdir()
-    for i in range(GPUS):
-        try:
-            os.mknod(at / f"gpu{i}", 0o20666, os.makedev(1, 3))
-        except OSError as error:
-            pytest.skip(f"the devices of Slurm's test nodes cannot be made: {error.strerror}")
-    (at / "gres.conf").write_text(f"NodeName=n[1-{NODES}] Name=gpu File={at}/gpu[0-{GPUS - 1}]\n")
-    first = 20000 + os.getpid() % 10000
-    configuration = f"""\
-        ClusterName=test
-        SlurmctldHost=localhost
-        SlurmUser=root
-        SlurmctldPort={first}
-        AuthType=auth/none
-        CredType=cred/none
-        ProctrackType=proctrack/linuxproc
-        TaskPlugin=task/none
-        JobAcctGatherType=jobacct_gather/none
-        AccountingStorageType=accounting_storage/none
-        SelectType=select/cons_tres
-        SelectTypeParameters=CR_CPU
-        SlurmdParameters=config_overrides
-        SwitchType=switch/none
-        MpiDefault=none
-        ReturnToService=2
-        MinJobAge=300
-        GresTypes=gpu
-        StateSaveLocation={at}/state
-        SlurmdSpoolDir={at}/spool-%n
-        SlurmctldLogFile={at}/slurmctld.log
-        SlurmdLogFile={at}/slurmd-%n.log
-        SlurmctldPidFile={at}/slurmctld.pid
-        SlurmdPidFile={at}/slurmd-%n.pid
-        NodeName=n[1-{NODES}] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{first + 1}-{first + NODES}] CPUs=8 RealMemory=1000 Gres=gpu:{GPUS} State=UNKNOWN
-        PartitionName=gpu Nodes=n[1-{NODES}] Default=YES MaxTime=30 State=UP
-        """  # noqa: E501
-    (at / "slurm.conf").write_text(textwrap.dedent(configuration))
-    env = {**environment, "SLURM_CONF": str(at / "slurm.conf")}
-    subprocess.run(["slurmctld"], env=env, check=True)
-    for i in range(1, NODES + 1):
-        subprocess.run(["slurmd", "-N", f"n{i}"], env=env, check=True)
-
-    def idle() -> bool:
-        command = ["sinfo", "-h", "-N", "-o", "%T"]
-        states = subprocess.run(command, env=env, capture_output=True, text=True).stdout.split()
-        return states == ["idle"] * NODES
-
-    try:
-        wait_for(idle, 60)
-        yield env
-    finally:
-        for pid in at.glob("*.pid"):
-            os.kill(int(pid.read_text()), signal.SIGTERM)
-
-
-FAULTS = {"n1:1": "slow", "n2:0": "wrong", "n2:3": "killed", "n3:2": "missing"}
-STATES = {"n1:1": "slow", "n2:0": "wrong", "n2:3": "missing", "n3:2": "missing"}
-
-
-def states_in(path: Path) -> dict[str, str]:
-    """Of each GPU of a report, as in STATES."""
-    gpus = json.loads(path.read_text())["gpus"]
-    return {f"{g['node']}:{int(g['pci_bus_id'][5:7], 16) // 16 - 1}": g["state"] for g in gpus}
-
-
-def expected() -> dict[str, str]:
-    places = [f"n{node}:{i}" for node in range(1, NODES + 1) for i in range(GPUS)]
-    return dict.fromkeys(places, "good") | STATES
-
-
-def test_slurm_names_the_bad_gpus(slurm: Mapping[str, str], tmp_path: Path) -> None:
-    faults = " ".join(f"{place}={fault}" for place, fault in FAULTS.items())
-    env = {**slurm, "FAKE_FAULTS": faults, "FLEET_OUT": str(tmp_path / "out")}
-    log = tmp_path / "job.log"
-    command = ["sbatch", "--parsable", f"-N{NODES}", f"--gpus-per-node={GPUS}", f"--output={log}"]
-    script = ROOT / "examples" / "fleet" / "fleet.sbatch"
-    job = subprocess.check_output([*command, script], env=env, cwd=ROOT, text=True).strip()
-    shown = ["scontrol", "show", "job", "-o", job]
-    wait_for(lambda: b"JobState=FAILED" in subprocess.check_output(shown, env=env), 120)
-    said = log.read_text()
-    assert b"ExitCode=1:0" in subprocess.check_output(shown, env=env), said
-    assert len(list((tmp_path / "out").glob("*.json"))) == NODES * GPUS - 1
-    assert states_in(tmp_path / "out.json") == expected(), said
-    assert "scontrol update NodeName=n1 State=DRAIN" in said
-    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
-    drained = subprocess.run(["sinfo", "-h", "-R"], env=env, capture_output=True, text=True)
-    assert drained.stdout == ""  # nothing but printed
-
-
-def reframe(
-    at: Path, environment: Mapping[str, str], partition: str, nodes: int
-) -> tuple[subprocess.CompletedProcess[str], dict[str, str]]:
-    """Runs the test of examples/fleet; what it printed, and the states of the GPUs."""
-    program = shutil.which("reframe", path=environment["PATH"])
-    if not program:
-        pytest.skip("ReFrame is not installed: python -m pip install ReFrame-HPC")
-    site = (ROOT / "examples" / "fleet" / "site.py").read_text()
-    (at / "site.py").write_text(site.replace("_GPUS = 8", f"_GPUS = {GPUS}"))
-    command = [
-        *(program, "-C", at / "site.py", "-c", ROOT / "examples/fleet/reframe_fleet.py"),
-        *(f"--system=cluster:{partition}", "-S", f"nodes={nodes}", f"--prefix={at}/reframe", "-r"),
-        *("--keep-stage-files", f"--report-file={at}/report.json"),
-    ]
-    how = {"env": environment, "cwd": at, "timeout": 150}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, **how)
-    return done, states_in(next((at / "reframe").rglob("fleet.json")))
-
-
-def test_reframe_names_the_bad_gpus(slurm: Mapping[str, str], tmp_path: Path) -> None:
-    faults = " ".join(f"{place}={fault}" for place, fault in FAULTS.items())
-    done, states = reframe(tmp_path, {**slurm, "FAKE_FAULTS": faults}, "gpu", NODES)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert states == expected(), done.stdout
-    assert "n1 0000:20:00.0 is slow" in done.stdout
-
-
-def test_reframe_on_one_host(environment: Mapping[str, str], tmp_path: Path) -> None:
-    done, states = reframe(tmp_path, environment, "host", 1)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert list(states.values()) == ["good"] * GPUS
-    rates = json.loads((tmp_path / "report.json").read_text())["runs"][0]["testcases"][0]
-    assert len(rates["perfvalues"]) == 12 * GPUS  # nine cases and three links

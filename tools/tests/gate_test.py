@@ -19,6 +19,7 @@ case "$*" in
   *--version*) echo "cmake version 3.31.0" ;;
   *--preset*) [[ ! -e broken ]] ;;
   *--build*)
+    [[ ! -e results ]] || exit 1
     mkdir -p "$2"
     sed "s|@SOURCES@|$PWD|" measure.py >"$2/gemm_bench"
     chmod +x "$2/gemm_bench" ;;
@@ -52,7 +53,9 @@ def project(tmp_path: Path) -> Path:
     root = tmp_path / "project"
     for name in ("tools", "report"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (root / "tools" / "setup").write_text("#!/bin/sh\necho export PRESET=p\n", encoding="utf-8")
+    (root / "tools" / "setup").write_text(
+        "#!/bin/sh\necho export CUDA=OFF PYTHON=$PYTHON\n", encoding="utf-8"
+    )
     program = tmp_path / "bin" / "cmake"
     program.parent.mkdir()
     program.write_text(CMAKE, encoding="utf-8")
@@ -113,11 +116,6 @@ def test_one_process_of_a_side_is_not_enough(project: Path) -> None:
     assert gate(project, "main", "-n", "1", "--", "--require-power=30").returncode == 0
 
 
-def test_a_wrong_kernel_is_reported_by_the_comparison(project: Path) -> None:
-    (project / "status").write_text("1", encoding="utf-8")
-    assert gate(project, "main", "-n", "3").returncode == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -128,6 +126,7 @@ def test_a_wrong_kernel_is_reported_by_the_comparison(project: Path) -> None:
         (["main", "main"], "a second commit"),
         (["main", "-o", "."], "exists: give another"),
         (["main", "--benchmark_out=x"], "its own record"),
+        (["main", "--gemm_kernel=my.so"], "both sides would measure the same file"),
     ],
 )
 def test_bad_input_gives_one_line_and_3(project: Path, arguments: list[str], said: str) -> None:
@@ -137,6 +136,23 @@ def test_bad_input_gives_one_line_and_3(project: Path, arguments: list[str], sai
     assert done.stderr.count("\n") == 1
     assert said in done.stderr
     assert not (project.parent / "log").exists()
+
+
+def test_the_base_has_no_records_of_the_project(project: Path) -> None:
+    (project / "results").mkdir()
+    (project / "results" / "one.json").write_text("{}", encoding="utf-8")
+    git(project, "add", "--all")
+    git(project, "-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "-m", "two")
+    (project / "results" / "one.json").unlink()
+    (project / "results").rmdir()
+    assert gate(project, "main", "-n", "3").returncode == 0
+
+
+def test_a_tree_that_cannot_be_written_is_named(project: Path) -> None:
+    (project / "build").touch()
+    done = gate(project, "main")
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+    assert "build/gate: cannot be written" in done.stderr
 
 
 def test_a_second_gate_is_refused(project: Path) -> None:

@@ -70,3 +70,10 @@ def test_bad_options_are_refused_in_one_line(bare: Path, arguments: list[str]) -
     assert done.returncode == 2
     assert done.stderr.startswith(f"{command}: {rest[-1]}") and done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+def test_portable_refuses_what_it_does_not_know(bare: Path) -> None:
+    tool = bare / "tools" / "portable"
+    done = subprocess.run([tool, "buster"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("portable: buster: give bookworm")

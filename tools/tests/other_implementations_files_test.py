@@ -1,5 +1,4 @@
-"""examples/other_implementations without a GPU: calls into fake PyTorch and CuPy modules, Numba's
-kernels in its simulator, Triton's kernel compiled only."""
+"""examples/other_implementations without a GPU: fake PyTorch and CuPy, and Numba's simulator."""
 
 import importlib.util
 import json
@@ -177,33 +176,3 @@ def simulated(kernel: str, grid: str, m: int, n: int, k: int) -> Any:
 def test_the_outputs_that_numba_prints_come_out(kernel: str, grid: str) -> None:
     assert simulated(kernel, grid, 4, 4, 4) == SQUARE
     assert simulated(kernel, grid, 5, 7, 23) == RECTANGLE
-
-
-def test_the_printed_loop_leaves_products_out_with_the_grid_that_c_needs() -> None:
-    found = simulated("fast_matmul_kernel", "grid_of_c", 5, 7, 23)
-    assert found[0] == [120.0] * 7, "the sum of the first 16 of 23 products: 0 + 1 + ... + 15"
-
-
-@pytest.mark.parametrize("capability", [80, 90])
-@pytest.mark.parametrize("precision", ["f32", "tf32", "bf16", "f16"])
-def test_every_triton_tile_becomes_machine_code(precision: str, capability: int) -> None:
-    triton = pytest.importorskip("triton", reason="triton is not installed")
-    pytest.importorskip("torch", reason="torch is not installed")
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
-    other = imported("Triton")
-    given = {"GROUP": 8, "PRECISION": "tf32" if precision == "tf32" else "ieee"}
-    constants = {**other.CONFIGS[-1].kwargs, **given}
-    pointer = {"bf16": "*bf16", "f16": "*fp16"}.get(precision, "*fp32")
-    signature = dict.fromkeys("abc", pointer) | dict.fromkeys("mnk", "i32")
-    signature |= dict.fromkeys(constants, "constexpr")
-    source = ASTSource(fn=other.product.fn, signature=signature, constexprs=constants)
-    target = GPUTarget("cuda", capability, 32)
-    built = triton.compile(source, target=target, options={"num_warps": 4})
-    assert built.asm["cubin"]
-    ptx = built.asm["ptx"]
-    if precision == "f32":
-        assert "fma.rn" in ptx and "mma" not in ptx, "FP32 stays on CUDA cores"
-    else:
-        assert "mma" in ptx, "tensor cores"

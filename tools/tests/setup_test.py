@@ -17,8 +17,9 @@ PINS = dict(
     re.findall(r"^([\w-]+)==(\S+)", (ROOT / "tools" / "requirements.txt").read_text("utf-8"), re.M)
 )
 # The commands that the script calls; PATH has no other Python, no apt-get and no uv.
-CALLED = ("bash", "cat", "cut", "dirname", "env", "grep", "head", "ln", "nproc")
-CALLED += ("rm", "sed", "sort")
+CALLED = ("bash", "cat", "cut", "dirname", "env", "grep", "head", "ln", "mv", "readlink", "rm")
+CALLED += ("sed", "sort")
+MODULES = ("matplotlib", "msgspec", "numpy", "scipy")
 PYTHON = f"""#!/bin/sh
 case "$*" in
   *"-m pip"* | *"-m venv"*) echo "$@" >>"$CALLS"; exec "{sys.executable}" "$@" ;;
@@ -62,8 +63,6 @@ class Machine:
             (self.bin / name).symlink_to(shutil.which(name) or "")
         (self.bin / "python3").write_text(PYTHON, encoding="utf-8")
         (self.bin / "python3").chmod(0o755)
-        # As on Debian without python3-venv, where the pip of another Python fills .venv: faster.
-        (self.bin / "ensurepip.py").write_text("raise ImportError\n", encoding="utf-8")
 
     def add_wheels(self, *modules: str) -> None:
         for name in modules:
@@ -71,7 +70,6 @@ class Machine:
 
     def setup(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         environment = {"PATH": str(self.bin), "CALLS": str(self.calls), "HOME": str(self.bin)}
-        environment["PYTHONPATH"] = str(self.bin)
         environment |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": self.wheels.as_uri(), **variables}
         return subprocess.run(
             [self.root / "tools" / "setup", *arguments],
@@ -94,7 +92,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_modules_that_a_command_does_not_need_are_not_installed(machine: Machine) -> None:
+def test_help_needs_no_modules(machine: Machine) -> None:
     for arguments in (["history", "--help"], ["-h"]):
         done = machine.setup("report", *arguments)
         assert (done.returncode, done.stderr) == (0, "")
@@ -103,51 +101,48 @@ def test_modules_that_a_command_does_not_need_are_not_installed(machine: Machine
 
 
 def test_missing_modules_are_listed_and_installed_once(machine: Machine) -> None:
-    machine.add_wheels("msgspec", "pyarrow")
-    for form in ("--format=parquet", "--format parquet"):
-        done = machine.setup("report", "export", *form.split())
-        assert done.stdout == f"export PYTHON={quoted(machine.root)}/.venv/bin/python3\n"
-        if form == "--format=parquet":
-            assert (
-                "pip installs into .venv, unless present: msgspec pyarrow (about 54 MB)"
-                in done.stderr
-            )
-        else:
-            assert done.stderr == ""
-    assert (machine.root / ".venv" / "made_by_tools_setup").exists()
+    machine.add_wheels(*MODULES)
+    # What else PYTHON and PIP variables say does not reach it.
+    odd = {"PYTHONHOME": "/nonexistent", "PYTHONPATH": str(machine.bin), "PIP_USER": "1"}
+    (machine.bin / "random.py").write_text("raise SystemExit(9)\n", encoding="utf-8")
+    done = machine.setup("report", "compare", **odd)
+    assert done.stdout == f"export PYTHON={quoted(machine.root)}/.venv/bin/python3\n", done.stderr
+    assert "pip installs into .venv: msgspec matplotlib numpy scipy" in done.stderr
+    done = machine.setup("report", "compare", **odd)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_venv_without_pip_is_used_and_kept(machine: Machine) -> None:
-    machine.add_wheels("matplotlib", "msgspec", "numpy")
+def test_the_users_venv_is_used_and_kept(machine: Machine) -> None:
+    machine.add_wheels(*MODULES)
     mine = machine.venv("--without-pip") / "mine"
     mine.touch()
     done = machine.setup("report", "figures")
     assert "/.venv/bin/python" in done.stdout, done.stderr
     assert mine.exists()
     assert f"--python {machine.root}/.venv/bin/python install" in machine.pip_calls()
-    calls = machine.pip_calls()
-    assert machine.setup("report", "figures").stderr == ""
-    assert machine.pip_calls() == calls
-
-
-def test_a_broken_venv_of_the_user_is_left_alone(machine: Machine) -> None:
-    venv = machine.venv("--without-pip")
-    (venv / "bin" / "python3").unlink()
-    (venv / "bin" / "python").unlink()
-    before = sorted(venv.rglob("*"))
+    for python in (machine.root / ".venv" / "bin").glob("python*"):
+        python.unlink()
     done = machine.setup("report", "figures")
     assert ".venv, which tools/setup did not make, has no working Python 3.11" in done.stderr
-    assert sorted(venv.rglob("*")) == before
+    assert mine.exists()
 
 
-def test_its_own_venv_is_made_again_after_a_move(machine: Machine) -> None:
-    machine.add_wheels("matplotlib", "msgspec", "numpy")
+@pytest.mark.parametrize("can_be_made", [True, False])
+def test_its_own_venv_is_replaced_only_if_another_can_be_made(
+    machine: Machine, can_be_made: bool
+) -> None:
+    machine.add_wheels(*MODULES)
     venv = machine.venv("--without-pip")
     (venv / "made_by_tools_setup").write_text("/elsewhere/.venv\n", encoding="utf-8")
-    (venv / "stale").touch()
+    (venv / "old").touch()
+    if not can_be_made:
+        (machine.bin / "python3").unlink()
+        for program in (venv / "bin").glob("python*"):
+            program.unlink()
     done = machine.setup("report", "figures")
-    assert "/.venv/bin/python" in done.stdout, done.stderr
-    assert not (venv / "stale").exists()
+    assert (venv / "old").exists() != can_be_made, done.stderr
+    assert not (machine.root / ".venv.old").exists()
+    assert ("could not be made" in done.stderr) != can_be_made
 
 
 def test_without_a_network_it_says_so_in_one_line(machine: Machine) -> None:
@@ -156,8 +151,8 @@ def test_without_a_network_it_says_so_in_one_line(machine: Machine) -> None:
     done = machine.setup("report", "compare", **unreachable)
     assert done.returncode == 0
     assert done.stderr.splitlines()[-2:] == [
-        "setup: pip cannot reach its index: not installed: msgspec numpy scipy",
-        "setup: not installed: msgspec numpy scipy: commands that need them will fail",
+        "setup: pip cannot reach its index: not installed: msgspec matplotlib numpy scipy",
+        "setup: not installed: msgspec matplotlib numpy scipy: commands that need them will fail",
     ]
 
 
@@ -181,40 +176,44 @@ def test_matplotlib_gets_a_cache_folder_if_home_is_read_only(machine: Machine) -
 def test_a_toolkit_without_a_disassembler_gets_one_for_tests(
     machine: Machine, toolkit: str
 ) -> None:
-    nvcc = machine.root.parent / "cuda" / "bin" / "nvcc"
-    programs = dict.fromkeys([machine.bin / name for name in ("c++", "ninja", "git")], "true")
-    programs[machine.bin / "chromedriver"] = "true"
-    programs[machine.bin / "cmake"] = "echo cmake version 3.31.10"
-    for linter in ("ruff", "clang-format"):
-        programs[machine.bin / linter] = f"echo {linter} {PINS[linter]}"
-    for name in ("nvcc",) if toolkit == "nvcc" else ("nvcc", "cuobjdump", "nvdisasm"):
-        programs[nvcc.with_name(name)] = "echo release 13.0"
-    nvcc.parent.mkdir(parents=True)
-    for program, does in programs.items():
-        program.write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
-        program.chmod(0o755)
-    modules = [name for name in PINS if name not in ("ruff", "clang-format", "cmake", "ninja")]
-    machine.add_wheels(*(name for name in modules if not name.startswith("nvidia")))
+    programs(machine, "echo release 13.0")
+    cuda = machine.root.parent / "cuda" / "bin"
+    cuda.mkdir(parents=True)
+    for name in () if toolkit == "nvcc" else ("cuobjdump", "nvdisasm"):
+        (cuda / name).touch(0o755)
+    modules = (
+        "pytest",
+        "jsonschema",
+        "hypothesis",
+        "selenium",
+        "pytest-xdist",
+        "mypy",
+        "codespell",
+    )
+    machine.add_wheels(*MODULES, *modules)
     for name in ("cuobjdump", "nvdisasm"):
         pin = PINS[f"nvidia-cuda-{name}"]
         wheel(machine.wheels, f"nvidia-cuda-{name}", pin, f"nvidia/cu13/bin/{name}")
-    done = machine.setup("test", CUDA_HOME=str(nvcc.parents[1]))
+    done = machine.setup("test", CUDA_HOME=str(cuda.parent))
     assert done.returncode == 0, done.stderr
-    assert f"export CUDACXX={nvcc}" in done.stdout.replace("\\ ", " ")
+    assert "export CUDA=ON\n" in done.stdout
+    assert f"export CUDACXX={quoted(machine.bin / 'nvcc')}\n" in done.stdout
     assert ("nvidia-cuda-nvdisasm" in done.stderr) == (toolkit == "nvcc"), done.stderr
     for name in ("cuobjdump", "nvdisasm"):
         assert (machine.root / ".venv" / "bin" / name).exists() == (toolkit == "nvcc")
 
 
 def programs(machine: Machine, nvcc: str) -> None:
-    """What building needs, and an nvcc that says so."""
-    does = dict.fromkeys([machine.bin / name for name in ("c++", "ninja", "git")], "true")
+    """What building and linting need, and an nvcc that says so."""
+    names = ("c++", "ninja", "git", "chromedriver")
+    does = dict.fromkeys([machine.bin / name for name in names], "true")
     does[machine.bin / "cmake"] = "echo cmake version 3.31.10"
     does[machine.bin / "nvcc"] = nvcc
+    for linter in ("ruff", "clang-format"):
+        does[machine.bin / linter] = f"echo {linter} {PINS[linter]}"
     for program, script in does.items():
         program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         program.chmod(0o755)
-    machine.add_wheels("matplotlib", "msgspec", "numpy")
 
 
 @pytest.mark.parametrize("named", ["/nonexistent/nvcc", "nvcc"])
@@ -227,8 +226,18 @@ def test_a_named_compiler_that_cannot_be_used_stops(machine: Machine, named: str
 
 
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="this machine has a driver")
-def test_without_a_driver_it_says_so_before_anything_else(machine: Machine) -> None:
+def test_without_a_driver_gpu_kernels_are_built_where_they_are_asked_for(machine: Machine) -> None:
+    machine.add_wheels(*MODULES)
     programs(machine, "echo release 13.0")
     done = machine.setup("bench")
-    assert "PRESET=cpu-only" in done.stdout, done.stderr
-    assert "no NVIDIA driver" in done.stderr.splitlines()[0]
+    assert "export CUDA=OFF\n" in done.stdout, done.stderr
+    assert "no NVIDIA driver" in done.stderr.splitlines()[0], "before anything else"
+    assert "export CUDA=ON\n" in machine.setup("bench", GEMM_BENCH_CUDA="ON").stdout
+    cache = machine.root / "build" / "release" / "CMakeCache.txt"
+    cache.parent.mkdir(parents=True)
+    cache.write_text("GEMM_BENCH_CUDA:BOOL=ON\n", encoding="utf-8")
+    assert "export CUDA=ON\n" in machine.setup("bench").stdout, "as they were before"
+    (machine.bin / "nvcc").unlink()
+    done = machine.setup("bench", GEMM_BENCH_CUDA="ON", CUDA_HOME="/nonexistent", PIP_NO_INDEX="1")
+    if "GEMM_BENCH_CUDA=ON: there is no nvcc" not in done.stderr:
+        assert Path("/usr/local/cuda/bin/nvcc").exists()

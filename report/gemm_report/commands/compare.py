@@ -69,9 +69,8 @@ from gemm_report.comparison.noise.calibration import (
     newest_calibration,
     read_calibration,
 )
-from gemm_report.comparison.run import Run
+from gemm_report.comparison.run import Run, run_of
 from gemm_report.document import InputError, RecordError
-from gemm_report.exchange.foreign import read_run
 from gemm_report.record import read_record
 from gemm_report.terminal import complain
 from gemm_report.writing.tables import columns, markdown_table
@@ -121,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
 def runs_of(path: Path, refusals: Refusals) -> list[Run]:
     """The processes of one side: a record's, or those of a folder but for what is none."""
     if not path.is_dir():
-        return [read_run(path)]
+        return [run_of(read_record(path))]
     if runs := readable(record_paths(path), refusals):
         return runs
     raise RecordError(f"{path}: has no record: give one that gemm_bench wrote")
@@ -132,7 +131,7 @@ def readable(paths: Iterable[Path], refusals: Refusals) -> list[Run]:
     known: list[Run] = []
     for path in paths:
         with refusals:
-            run = read_run(path)
+            run = run_of(read_record(path))
             for each in known:
                 if each.timed and each.timed == run.timed:
                     raise RecordError(f"{path}: is the same run as {each.path}: it counts once")

@@ -3,8 +3,7 @@
 Runs gemm_bench for the times and again under ncu for the counters. If ncu is missing, too old or
 not permitted, the page is made from the models alone, says so, and the exit code is 1.
 GEMM_BENCH_BUILD=DIR (default build/release) has gemm_bench. From the files that -o keeps, the page
-can be made again without a GPU: counters.csv has ncu's raw page of KERNEL, and after it that of
-OTHER.
+can be made again without a GPU: counters.json has what ncu counted of KERNEL and of OTHER.
 
 examples:
   gemm-report explain WarpTile 4096
@@ -13,7 +12,7 @@ examples:
   gemm-report explain my 4096 --gemm_kernel=my.cu --gemm_define=TILE:16 --versus Naive
   gemm-report explain WarpTile 4096 --record results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
   gemm-report explain WgmmaPersistent 8192 --precision bf16 --record build/why/record.json \\
-    --counters build/why/counters.csv
+    --counters build/why/counters.json
 
 exit codes:
   0  done
@@ -22,11 +21,11 @@ exit codes:
 """
 
 import argparse
+import json
 import os
 import re
 import sys
-from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -43,7 +42,7 @@ _ROOT = Path(__file__).resolve().parents[3]
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    option, path = command.add_argument, {"type": Path}
+    option = command.add_argument
     option("kernel", metavar="KERNEL", help="its name, as in benchmark names")
     option("shape", metavar="SHAPE", help="4096, or 64x8192x512")
     option("--versus", metavar="OTHER", help="a kernel to compare with, interleaved")
@@ -54,12 +53,12 @@ def add(command: argparse.ArgumentParser) -> None:
     option("--gemm_define", metavar="NAME:VALUES", action="append", default=[], help=said)
     option("--modelled", action="store_true", help="use the models alone, without counters")
     said = "use the row of this record and run nothing"
-    option("--record", metavar="RECORD", help=said, **path)
-    said = "output of ncu --csv --page raw for the row in --record, or for both kernels"
-    option("--counters", metavar="CSV", help=said, **path)
-    said = "keep the page, its JSON, the record with the counted bytes, ncu's raw page as "
-    said += "counters.csv, its source pages as code.csv, and a figure of its memory traffic, there"
-    option("-o", "--output", metavar="DIR", help=said, **path)
+    option("--record", metavar="RECORD", help=said, type=Path)
+    said = "counters.json that -o kept, or a report of ncu (.ncu-rep), for the row in --record"
+    option("--counters", metavar="FILE", help=said, type=Path)
+    said = "keep the page, its JSON, the record with the counted bytes, counters.json and a figure "
+    said += "of the memory traffic there"
+    option("-o", "--output", metavar="DIR", help=said, type=Path)
     form = command.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown")
     form.add_argument("--json", action="store_true", help="print JSON")
@@ -69,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     from gemm_report.explain import collect
 
     _check(options)
-    with nullcontext() if options.record else TemporaryDirectory(prefix="explain-") as folder:
+    with TemporaryDirectory(prefix="explain-") as folder:
         path = options.record or Path(folder) / "record.json"
         program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
         record = read_record(path) if options.record else collect.timed(options, program, path)
@@ -131,14 +130,15 @@ def _tell(
     ladder += [(kernel.name, kernel.family, kernel.rung) for kernel in record.kernels]
     found = []
     for row, its in zip(rows, counted.launches, strict=True):
-        seen = collect.with_code(observe(record, row, its), row, counted.code)
+        seen = observe(record, row, its)
         told = diagnose(seen, ladder)
         found.append(page.Explanation(str(row.identity), seen, told, counted.how))
-    interleaved = rows[0].versus if found[1:] else None
+    versus = found[1] if found[1:] else None
+    interleaved = rows[0].versus if versus else None
     forms = {
-        "explain.txt": page.page(*found, interleaved=interleaved),
-        "explain.md": page.page(*found, interleaved=interleaved, markdown=True),
-        "explain.json": page.as_json(*found),
+        "explain.txt": page.page(found[0], versus, interleaved),
+        "explain.md": page.page(found[0], versus, interleaved, markdown=True),
+        "explain.json": page.as_json(found[0], versus),
     }
     kind = "json" if options.json else "md" if options.markdown else "txt"
     sys.stdout.write(forms[f"explain.{kind}"])
@@ -154,7 +154,8 @@ def _tell(
     write_figures(replace(record, rows=tuple(drawn)), options.output, only=["hierarchy"])
     bytes_of = {str(row.identity): row.counted for row in drawn}
     forms["record.json"] = collect.with_counted(read_json(record.path, RECORD), bytes_of)
-    forms |= {"counters.csv": counted.pages, "code.csv": counted.code or None}
+    if any(counted.launches):
+        pages = [[asdict(launch) for launch in its] for its in counted.launches]
+        forms["counters.json"] = json.dumps(pages) + "\n"
     for name, text in forms.items():
-        if text is not None:
-            (options.output / name).write_text(text, encoding="utf-8")
+        (options.output / name).write_text(text, encoding="utf-8")

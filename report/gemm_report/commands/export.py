@@ -1,42 +1,110 @@
-"""Write the rows of records as CSV or as Parquet."""
+"""Write the rows of records as CSV: a line a row, in SI units."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import chain
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from gemm_report.collection import Refusals, records_given
 from gemm_report.document import InputError
-from gemm_report.exchange import cases
-from gemm_report.record import Record
+from gemm_report.record import Record, Row
+from gemm_report.terminal import printable
+from gemm_report.writing import tables
 from gemm_report.writing.whole_file import whole_file
 
-_COLUMNS = "\n".join(
-    f"  {column.name:20}  {column.meaning}" for column in (*cases.COLUMNS, cases.SAMPLES)
-)
 
-EPILOG = f"""\
-formats:
-  csv      a line per row of the records, with the columns below
-  parquet  the same with types, and all samples; needs pyarrow
+class Column(NamedTuple):
+    """One column: its name says the unit where the meaning does not; SI without prefixes.
 
+    `of` is the path of its value in a row, by default its name, or a function of record and row.
+    """
+
+    name: str
+    type: type
+    meaning: str
+    of: str | Callable[[Record, Row], Any] | None = None
+
+    def value(self, record: Record, row: Row) -> Any:
+        """None where some part of the path is null."""
+        if callable(self.of):
+            return self.of(record, row)
+        first, *rest = (self.of or self.name).split(".")
+        start = record if first == "record" else getattr(row, first)
+        return reduce(lambda each, name: each and getattr(each, name), rest, start)
+
+
+COLUMNS: Sequence[Column] = (
+    Column("record", str, "file name", lambda record, row: printable(record.path.name)),
+    Column("date", str, "when the run began", "record.date"),
+    Column("complete", bool, "false if it was interrupted", "record.complete"),
+    Column("commit", str, "what ran", "record.commit"),
+    Column("device", str, "name", "record.device.name"),
+    Column("uuid_hash", str, "which GPU it is", "record.device.uuid_hash"),
+    Column("driver", str, "version", "record.device.driver"),
+    Column("runtime", str, "version of CUDA", "record.device.runtime"),
+    Column("power_limit_w", float, "of the device", "record.device.power_limit_w"),
+    Column("name", str, "as the benchmark is named", lambda record, row: str(row.identity)),
+    Column("kernel", str, "name"),
+    Column("family", str, "library, simt, ..."),
+    Column("parameters", str, "as in the name", "settings"),
+    Column("precision", str, "of A and B"),
+    Column("layout", str, "nn: neither is transposed"),
+    Column("m", int, "rows of A and C"),
+    Column("n", int, "columns of B and C"),
+    Column("k", int, "columns of A, rows of B"),
+    Column("transfer", str, "how operands come to the device"),
+    Column("variant", bool, "a point of a parameter grid"),
+    Column("repetition", int, "from 0"),
+    Column("status", str, "timed, failed, skipped, untimed"),
+    Column("reason", str, "why it has no time", lambda record, row: row.failed or row.skipped),
+    Column("flop", float, "2 m n k"),
+    Column("flop_per_byte", float, "ideal intensity"),
+    Column("seconds", float, "median", "seconds.median"),
+    Column("seconds_q1", float, "quartile", "seconds.q1"),
+    Column("seconds_q3", float, "quartile", "seconds.q3"),
+    Column("seconds_min", float, "smallest sample", "seconds.min"),
+    Column("samples", int, "how many", lambda record, row: len(row.samples_seconds)),
+    Column("flop_per_second", float, "of the median"),
+    Column("roof", str, "name of the lower: compute or DRAM", "roof.name"),
+    Column("roof_flop_per_second", float, "how high it is", "roof.flop_per_second"),
+    Column("of_roof_nominal", float, "fraction"),
+    Column("of_roof_at_clock", float, "fraction"),
+    Column("of_library", float, "fraction"),
+    Column("library", str, "the fastest one"),
+    Column("max_error", float, "largest difference to the reference", "verification.max_error"),
+    Column("error_bound", float, "what rounding allows", "verification.bound"),
+    Column("sm_hz", float, "median clock"),
+    Column("power_w", float, "median"),
+    Column("throttled_share", float, "of the timed interval"),
+    Column("throttle_reasons", str, "what limited the clocks",
+           lambda record, row: "; ".join(row.held_by) if row.clocks else None),
+    Column("departures", str, "from the measurement guideline",
+           lambda record, row: "; ".join(each.text for each in row.departures)),
+    Column("dram_bytes", float, "modelled", "traffic.dram_bytes"),
+    Column("l2_bytes", float, "modelled", "traffic.l2_bytes"),
+    Column("shared_bytes", float, "modelled, with bank conflicts", "traffic.shared_bytes"),
+    Column("fingerprint", str, "hash of the machine code"),
+)  # fmt: skip
+
+EPILOG = """\
 examples:
-  gemm-report export results --format csv -o all.csv
-  gemm-report export results/nvidia-h200 --format parquet -o h200.parquet
+  gemm-report export results -o all.csv
+  gemm-report export results/nvidia-h200 -o h200.csv
 
-columns of csv and parquet, in SI units; samples_seconds only in parquet:
-{_COLUMNS}
+columns, in SI units; empty where a value is not known:
+{}
 
 exit codes:
   0  done
   3  bad input or usage: a line on standard error for each file that is left out
-"""
+""".format("\n".join(f"  {column.name:20}  {column.meaning}" for column in COLUMNS))
 
 
 def add(command: argparse.ArgumentParser) -> None:
     said = "a record, or a folder of them"
     command.add_argument("records", type=Path, nargs="+", metavar="RECORD", help=said)
-    command.add_argument("--format", choices=("csv", "parquet"), required=True)
     command.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
 
 
@@ -45,9 +113,13 @@ def run(options: argparse.Namespace) -> int:
     records = _apart(records_given(options.records, refusals), options.output)
     first = next(records, None)
     if first is not None:  # else there is a message for each
+        rows = (
+            [column.value(record, row) for column in COLUMNS]
+            for record in chain([first], records)
+            for row in record.rows
+        )
         with whole_file(options.output) as part:
-            write = cases.write_csv if options.format == "csv" else cases.write_parquet
-            write(chain([first], records), part)
+            tables.write_csv(part, (column.name for column in COLUMNS), rows)
         print(options.output)
     return refusals.exit_code
 

@@ -8,52 +8,42 @@ import json
 import re
 import subprocess
 from argparse import Namespace
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from gemm_report.document import InputError, Kind, cut, read_bytes
-from gemm_report.explain import metrics, ncu, source
-from gemm_report.explain.observations import Observations
+from gemm_report.document import InputError
+from gemm_report.explain import metrics, ncu
 from gemm_report.record import Record, Row, Traffic, read_record
-from gemm_report.terminal import printable
-from gemm_report.writing.quantity import percent
 
 # Up to seven launches on a corner of the problem come before those of the whole. Of a row whose
 # launch is many kernels ncu is not asked for all.
 _LAUNCHES, _MOST_KERNELS = 10, 4
 # Options of gemm_bench: under ncu a launch takes seconds, which nothing may take for its own time.
-UNTIMED = ("--gemm_monitor=0", "--gemm_warmup=0.02", "--gemm_sample=0.0001")
-UNTIMED += ("--benchmark_min_time=1x", "--gemm_row_budget=1e6", "--gemm_patience=3600")
-UNTIMED += ("--gemm_peaks=nominal", "--gemm_kernel_limit=3600")
-_PAGE = Kind("page of ncu", "ncu --csv --page raw")
+UNTIMED = (
+    *("--gemm_monitor=0", "--gemm_warmup=0.02", "--gemm_sample=0.0001"),
+    *("--benchmark_min_time=1x", "--gemm_row_budget=1e6", "--gemm_patience=3600"),
+    *("--gemm_peaks=nominal", "--gemm_kernel_limit=3600"),
+)
 
 
 @dataclass(frozen=True)
 class Counted:
-    """The launches that ncu saw of each row, how it counted, its raw and its source pages."""
+    """The launches that ncu saw of each row, and how it counted."""
 
-    launches: Sequence[tuple[ncu.Launch, ...]]
+    launches: Sequence[Sequence[ncu.Launch]]
     how: str
-    pages: str | None = None
-    code: str = ""
 
 
 def timed(asked: Namespace, program: Path, record: Path) -> Record:
     """The record of the rows asked for, once they were found among the cases there are."""
     if not program.is_file():
         raise InputError(
-            f"there is no {program.name} in {program.parent}: build it with cmake --preset release "
-            "&& cmake --build --preset release, or set GEMM_BENCH_BUILD"
+            f"there is no {program.name} in {program.parent}: run tools/bench, which builds it, or "
+            "set GEMM_BENCH_BUILD"
         )
-    try:  # without a GPU gemm_bench would list the CPU's kernels, as if no others were known
-        run([str(program), "--gemm_device=0", "--gemm_name_record"])
-    except InputError as error:
-        raise InputError(
-            f"only GPU kernels are explained, and {error}: "
-            "give the --record of a run that had a GPU"
-        ) from None
     kernels = filter(None, (asked.kernel, asked.versus))
     wanted = [escaped(_case(kernel, asked, program)) for kernel in kernels]
     options = [*_options(asked), f"--benchmark_filter=^({'|'.join(wanted)})/manual_time"]
@@ -65,7 +55,9 @@ def timed(asked: Namespace, program: Path, record: Path) -> Record:
 
 def _options(asked: Namespace) -> list[str]:
     """Of gemm_bench, for the cases that may be meant."""
-    found = [f"--gemm_shapes={asked.shape}", f"--gemm_precisions={asked.precision}"]
+    # Without a GPU gemm_bench would list the CPU's kernels, as if no others were known.
+    found = ["--gemm_device=0", f"--gemm_shapes={asked.shape}"]
+    found += [f"--gemm_precisions={asked.precision}"]
     found += [f"--gemm_layouts={asked.layout}"] if asked.layout else []
     found += [f"--gemm_kernel={asked.gemm_kernel}"] if asked.gemm_kernel else []
     return found + [f"--gemm_define={define}" for define in asked.gemm_define]
@@ -73,11 +65,9 @@ def _options(asked: Namespace) -> list[str]:
 
 def ladder(program: Path) -> list[tuple[str, str, int]]:
     """Name, family and rung of every kernel of the suite; none where it cannot say."""
-    if not program.is_file():
-        return []
     try:
         said = run([str(program), "--gemm_list_kernels"])
-    except InputError:  # of another commit than this page
+    except (InputError, OSError):  # not built, or of another commit than this page
         return []
     lines = [line.split("\t") for line in said.splitlines()]
     return [(name, family, int(rung)) for rung, family, name, _ in lines]
@@ -97,7 +87,11 @@ def row_of(record: Record, kernel: str, asked: Namespace) -> Row:
         if row.shape in (shape, f"{shape}x{shape}x{shape}") and layout in (None, row.layout)
     }
     where = f"{record.path}: {asked.precision} at {shape}{f' in {layout}' if layout else ''}"
-    elsewhere = [row for row in record.rows if kernel in (row.kernel, plain(row))]
+    elsewhere = dict.fromkeys(
+        f"{row.precision} at {row.shape} in {row.layout}"
+        for row in record.rows
+        if kernel in (row.kernel, plain(row))
+    )
     row = labels[_meant(kernel, labels, f"{where}: no row of {kernel}", elsewhere)]
     if row.status != "timed":
         why = row.failed or row.skipped or "it was not timed"
@@ -108,78 +102,44 @@ def row_of(record: Record, kernel: str, asked: Namespace) -> Row:
 def counted(record: Record, rows: Sequence[Row], asked: Namespace, program: Path) -> Counted:
     """What ncu counts of the kernels of these rows. Raises InputError where it cannot."""
     found = ncu.program()
-    if not any(ncu.kernels_of(row.device_kernels) for row in rows):
-        raise InputError(
-            f"{rows[0].label}: the record does not say which kernels its launch runs, so that ncu "
-            "cannot be told"
-        )
+    ncu.package()  # before minutes of counting
     capability = record.device.compute_capability or ""
     names, dropped = metrics.select(capability, ncu.available(found))
-    launches: list[tuple[ncu.Launch, ...]] = []
-    pages, code, unseen = "", "", ""
+    launches = []
     for row in rows:
         its = ncu.kernels_of(row.device_kernels)
         case = f"--benchmark_filter=^{escaped(str(row.identity))}/"
         command = [str(program), *_options(asked), *UNTIMED, case]
         most = _LAUNCHES * min(len(its), _MOST_KERNELS)
-        said = ncu.count(found, names, its, most, command)
-        page = "".join(ncu.pages(said)[:1])
-        launches.append(_of_row(row, page, capability, "ncu"))
-        pages += page
-        try:
-            code += ncu.source(found, its, most, command)
-        except InputError as error:
-            unseen = f" Without source lines: {error}."
+        with TemporaryDirectory(prefix="explain-") as folder:
+            report = Path(folder) / f"counters{ncu.REPORT}"
+            ncu.count(found, report, names, its, most, command)
+            seen = ncu.read_report(report, metrics.names(capability))
+        launches.append(_of_row(row, seen, "ncu"))
     without = f"; this chip has no counter of {', '.join(dropped)}" if dropped else ""
     how = (
         "Times are gemm_bench's. Counters are those of the longest launch that ncu saw, with the "
-        f"clocks left alone and the caches flushed before each pass{without}.{unseen}"
+        f"clocks left alone and the caches flushed before each pass{without}."
     )
-    return Counted(launches, how, pages, code)
-
-
-def _kept(path: Path) -> str:
-    return read_bytes(path, _PAGE).decode("utf-8", errors="replace")
+    return Counted(launches, how)
 
 
 def stored(record: Record, rows: Sequence[Row], path: Path) -> Counted:
     """The launches of each row in a file: a page for each, in their order, or one for all."""
-    said, beside = _kept(path), path.with_name("code.csv")
-    pages = ncu.pages(said)
-    if not pages:
-        raise InputError(f"{path}: has no page of ncu: give what ncu --csv --page raw printed")
+    pages = ncu.read_kept(path, metrics.names(record.device.compute_capability or ""))
     if len(pages) not in (1, len(rows)):
         raise InputError(
             f"{path}: has {len(pages)} pages of ncu for {len(rows)} rows: one is needed for each, "
             "that of KERNEL first"
         )
-    capability = record.device.compute_capability or ""
     pairs = zip(rows, pages if len(pages) == len(rows) else pages * len(rows), strict=True)
-    launches = [_of_row(row, page, capability, str(path)) for row, page in pairs]
-    how = f"Times are the record's, counters of the longest launch in {path}."
-    return Counted(launches, how, said, _kept(beside) if beside.is_file() else "")
+    launches = [_of_row(row, page, str(path)) for row, page in pairs]
+    return Counted(launches, f"Times are the record's, counters of the longest launch in {path}.")
 
 
-def with_code(seen: Observations, row: Row, code: str) -> Observations:
-    """With what the source pages say of the row's kernels."""
-    instructions = source.spots(code, row.device_kernels)
-    hottest = source.hottest(source.spots(code, row.device_kernels, lines=True))
-    hottest = hottest or source.hottest(instructions)
-    if hottest is None:
-        return seen
-    line, share = hottest
-    place = f"{line.place}: " if ":" in line.place else ""
-    return replace(
-        seen,
-        local_indexed=source.indexed_share(instructions),
-        hot_line=f"{percent(share)} of the stalls are at {place}{cut(printable(line.text), 100)}",
-    )
-
-
-def _of_row(row: Row, page: str, capability: str, who: str) -> tuple[ncu.Launch, ...]:
+def _of_row(row: Row, seen: Sequence[ncu.Launch], who: str) -> list[ncu.Launch]:
     wanted = sorted(set(ncu.kernels_of(row.device_kernels)))
-    seen = ncu.read(page, metrics.names(capability))
-    found = tuple(each for each in seen if ncu.base_name(each.kernel) in wanted)
+    found = [each for each in seen if ncu.base_name(each.kernel) in wanted]
     if not found:
         raise InputError(f"{who} saw no launch of {', '.join(wanted) or row.label}")
     return found
@@ -196,7 +156,7 @@ def _case(kernel: str, asked: Namespace, program: Path) -> str:
     return labels[_meant(kernel, labels, absent)].removesuffix("/manual_time")
 
 
-def _meant(kernel: str, labels: Collection[str], absent: str, elsewhere: Sequence[Row] = ()) -> str:
+def _meant(kernel: str, labels: Collection[str], absent: str, elsewhere: Iterable[str] = ()) -> str:
     """The label that is the kernel's, or the one of its variants; InputError where none is."""
     found = [a for a in labels if a == kernel] or [a for a in labels if a.startswith(f"{kernel}/")]
     if len(found) > 1:
@@ -204,9 +164,7 @@ def _meant(kernel: str, labels: Collection[str], absent: str, elsewhere: Sequenc
     if found:
         return found[0]
     if elsewhere:
-        has = dict.fromkeys(f"{row.precision} at {row.shape} in {row.layout}" for row in elsewhere)
-        some = ", ".join(list(has)[:6])
-        raise InputError(f"{absent}: it has {some}{', ...' if len(has) > 6 else ''}")
+        raise InputError(f"{absent}: it has {', '.join(list(elsewhere)[:6])}")
     near = difflib.get_close_matches(kernel, list(labels), n=3, cutoff=0.4)
     near = near or sorted(labels)[:3]
     raise InputError(absent + (f": is it {' or '.join(near)}?" if near else ": nothing runs there"))

@@ -8,13 +8,12 @@ tenths on; if there is none, latency. Small faults come last. That there is no b
 with counters alone: without them it comes after all that was found.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import zip_longest
 
-from gemm_report.explain.metrics import STALLS
+from gemm_report.explain.metrics import STALLS, WORDS
 from gemm_report.explain.observations import Level, Observations
 from gemm_report.writing.quantity import megahertz, percent, quantity, significant
 
@@ -117,151 +116,10 @@ class Diagnosis:
     steps: tuple[Step, ...]
 
 
-# What to do, by the rungs that do it, in the order of the ladder: the first that stands above the
-# kernel is the next step. Those with a hyphen are left where no rung does it.
-_TABLE = """\
-uncoalesced
-  Naive: give neighbouring threads neighbouring columns, so that a warp reads rows
-  TiledConflictFree: load tiles along rows, whatever the inner loop wants, and transpose them as
-    they are stored
-  Vectorized: move 16 bytes per lane along rows
-  WarpSpecialized: load tiles by TMA: no lane loads
-bank conflicts
-  TiledPadded: pad the rows of the tile by one word
-  TiledConflictFree: transpose the tile as it is stored, so that reads run along rows
-  WarpTile: map a warp's lanes to a rectangle, so that one load touches 128 bytes
-  MmaSync: swizzle tiles of shared memory as ldmatrix reads them
-  Wgmma: load tiles by TMA in the swizzle that wgmma reads
-spills
-  BlockTile2D: let a thread keep fewer results, or launch fewer threads, until nothing spills
-  AsyncCopy: load the next tile by cp.async, past the registers
-  WarpSpecialized: let producer warps give their registers to those that multiply
-  WgmmaTwoConsumers: keep accumulators of half a tile in each of two warpgroups
-low occupancy
-  Tiled: use smaller tiles in shared memory, so that more blocks fit
-  OuterProductUnrolled: have more loads under way in each thread, if no more warps fit
-  AsyncCopy: let copies run ahead: fewer warps then suffice
-  WarpSpecialized, WgmmaSpecialized: give copies a producer warp and a ring of stages
-tail wave
-  StreamK: split the last tiles along k, so that all multiprocessors end together
-  SplitK: split along k where there are few tiles
-  WgmmaStreamK: split the last tiles along k, so that all multiprocessors end together
-local array
-  BlockTile1D: unroll the loops over the array, so that each index is known to the compiler and its
-    elements are registers
-  -: index the array with constants only, or keep it in shared memory
-barriers
-  SharedDoubleBuffer: use two buffers of a larger K tile: one barrier per tile
-  AsyncCopy: let cp.async fill a ring of stages, so that warps reach a barrier together
-  WarpSpecialized, WgmmaSpecialized: wait at mbarriers of single stages, not for the whole block
-  -: synchronize only the warps that share data: __syncwarp or named barriers
-branches
-  OuterProductUnrolled: unroll the inner loop with a trip count that the compiler knows
-  AsyncCopy: fill with zeros past the edges, so that the inner loop has no test
-  -: select values instead of branching, and move tests out of the loop
-divergence
-  Naive: give all lanes of a warp the same path and equally much work
-  WarpTile: map a warp's lanes to a rectangle of C, each with as many elements
-  -: sort or mask the work, so that whole warps skip it
-FP64 arithmetic
-  3xTF32: if FP32 is too inexact, use tensor cores at the accuracy of FP32
-  -: write constants and sums as float: 1.0f, and no double among the operands
-  -: sum with compensation (Kahan) in FP32, if the error matters
-type conversions
-  Vectorized: convert each element once, when its tile is stored, not for each product
-  MmaSync: let tensor cores take the narrow type itself
-  -: use operands and sums of one type: a literal without f is a double
-integer work
-  OuterProductUnrolled: step pointers and unroll, instead of computing each address
-  Vectorized: load 16 bytes at one address
-  WarpSpecialized: let the TMA compute addresses
-  -: move divisions and 64-bit products out of the inner loop
-  -: read what the loop computes: tools/sass
-atomics
-  BlockTile1D: keep sums in registers and write each element of C once
-  SplitK: sum in registers, and add one partial sum per split
-  StreamK: let one block add the partial sums of a tile
-  -: add within a warp first (__shfl_xor_sync), then once per warp
-host-bound
-  StreamK: do all in one launch, partial sums included
-  -: put the launches into a CUDA graph, as gemm_bench does with short ones
-  -: give each launch more to do: batch the GEMMs
-power-capped
-  WarpSpecialized: spend fewer instructions on copies: the TMA needs one thread
-  3xTF32: spend fewer joules per FLOP: tensor cores
-  WgmmaMulticast: read operands once for several multiprocessors
-  -: compare interleaved, where both kernels have one clock: --versus
-DRAM-bound
-  Tiled: keep a tile in shared memory and use it for the whole block
-  Rasterized, MmaSyncRasterized: order tiles in compact groups, so that a wave shares more in the L2
-  -: use elements of fewer bytes: at this bandwidth nothing else is left
-L2-bound
-  Tiled: stage tiles in shared memory: each element loaded serves a row of threads
-  BlockTile1D: compute several results per thread, so that larger tiles pay
-  Rasterized: take larger tiles: a square one of edge b does b/4 FLOP per byte in FP32
-  WgmmaMulticast: share tiles among the blocks of a cluster
-  -: take larger tiles for each block (tools/tune)
-bound by shared memory
-  BlockTile1D: keep operands in registers: several results per thread
-  BlockTile2D: a rectangle of results per thread: TM + TN operands feed TM * TN FMAs
-  WarpTile: a rectangle for each warp, loads of 16 bytes per lane
-  Wgmma: let tensor cores read shared memory themselves
-  WgmmaBigTile: take a larger tile for each instruction of wgmma
-bound by the load/store units
-  BlockTile1D: compute several results per thread: fewer loads per FMA
-  Vectorized: load 16 bytes at once: a quarter of the requests
-  WarpSpecialized, Wgmma: load tiles by TMA: warps make no requests
-  -: keep what was loaded in registers for more FMAs
-issue-bound
-  BlockTile2D: do more FMAs with what is loaded: a rectangle of results per thread
-  Vectorized: load 16 bytes at once, so that fewer instructions load
-  AsyncCopy: copy with cp.async, without registers and their stores
-  WarpSpecialized: leave copies to the TMA, and every issue slot to FMAs
-  3xTF32: let one instruction multiply tiles: tensor cores
-  Wgmma: let one instruction of a warpgroup multiply a tile
-  -: unroll, and look for instructions other than FMAs: tools/sass
-bound by the ALU pipe
-  OuterProductUnrolled: unroll, so that comparisons and addresses serve several products
-  Vectorized: load 16 bytes at one address
-  Wgmma: let one instruction of a warpgroup multiply a tile
-  -: read what the loop computes: tools/sass
-bound by the XU pipe
-  Vectorized: convert each element once, when its tile is stored, not for each product
-  MmaSync: let tensor cores take the narrow type itself
-  -: replace divisions and special functions in the loop by products
-arithmetic-bound
-  3xTF32: change the unit: tensor cores at the accuracy of FP32
-  MmaSync: use a precision that tensor cores support, if its error is acceptable
-  -: nothing is left on this unit but the tail and the clock
-tensor-bound
-  Wgmma: multiply with wgmma, which alone reaches the rate of Hopper's tensor cores
-  WgmmaPersistent: keep the unit fed over tile borders: persistent blocks
-  -: use a precision of half the bytes: FP8 has twice the rate
-  -: nothing is left on this unit but the tail and the clock
-latency-bound
-  OuterProductUnrolled: have several loads under way: unroll along k
-  RegisterDoubleBuffer: load the operands of the next step during the FMAs of this one
-  SharedDoubleBuffer: fetch the next K tile during the FMAs, one barrier per step
-  AsyncCopy: let cp.async fill a ring of stages
-  WarpSpecialized: let only a producer warp wait
-  MmaSyncMultistage: let cp.async fill a ring of stages
-  WgmmaSpecialized: let only a producer warp wait
-  WgmmaPingPong: alternate two warpgroups: one multiplies while the other stores
-  -: read what the warps wait for in the loop's code: tools/sass
-unknown
-  -: run it where ncu has permission to count, or give it a traffic model (.traffic)
-  -: read what the warps wait for in the loop's code: tools/sass
-"""
-
-
 # Rung and text of the steps of each kind.
 _STEPS = {
-    Kind(kind): [
-        (None if name == "-" else name, text)
-        for names, text in re.findall(r"^  (.+?): (.+)$", steps, re.MULTILINE)
-        for name in names.split(", ")
-    ]
-    for kind, steps in re.findall(r"(.+)\n((?:  .+\n)+)", _TABLE.replace("\n    ", " "))
+    Kind(kind): [(name or None, text) for names, text in steps for name in names.split(", ")]
+    for kind, steps in WORDS["steps"].items()
 }
 
 
@@ -317,9 +175,10 @@ def _memory(seen: Observations, level: Level) -> Finding | None:
         "L2": (Kind.L2, "L1", seen.l1_hits),
     }.get(level.name, (Kind.SHARED, "", None))
     beyond = used is not None and used > 1 and level.is_modelled
+    moved, roof = level.bytes, level.roof_bytes_per_second
     if used is None or (beyond and kind is not Kind.L2):
         return None  # the model asks for more than can have moved
-    moved, roof = level.bytes, level.roof_bytes_per_second
+    assert moved and roof and seen.seconds, "what `used` follows from"
     evidence = [
         f"{quantity(moved, 'B')} of {level.name} per launch, "
         f"{'modelled' if level.is_modelled else 'counted'}: "
@@ -438,8 +297,6 @@ def _waiting(seen: Observations, top: Finding | None) -> Finding:
     # What was neither counted nor modelled may be busy all the time.
     unseen = [f"{level.name}, " for level in seen.levels if seen.used(level) is None]
     evidence.append(f"not observed: {''.join(unseen)}the load/store units, the issue slots")
-    if seen.launch == "stream":
-        evidence.append("not observed: whether the GPU waits for the host between launches")
     title = "The bottleneck can only be seen with counters"
     return _finding(Kind.UNKNOWN, title, 0.0, evidence, True)
 
@@ -473,7 +330,7 @@ def _host(seen: Observations) -> Finding | None:
     if not seen.seconds:
         return None
     modelled = seen.kernel_seconds is None
-    if not modelled:
+    if seen.kernel_seconds is not None:
         gap, least = seen.seconds - seen.kernel_seconds, _LEAST_GAP
         evidence = (
             f"a launch takes {quantity(seen.seconds, 's')}, its kernels alone "
@@ -505,7 +362,6 @@ def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
         waste = share * _weight(seen, "L2", *_GLOBAL_WAITS)
     evidence = [
         seen.local_bytes and f"{seen.local_bytes} bytes of local memory per thread",
-        seen.registers and f"{seen.registers} registers per thread",
         "only counters tell how often they are read"
         if share is None
         else f"{percent(share)} of the memory requests are for them",
@@ -519,7 +375,7 @@ def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
 
 
 def _uncoalesced(seen: Observations) -> Finding | None:
-    sectors, use, stored = seen.sectors_per_load, seen.sector_use, seen.sectors_per_store
+    sectors, use = seen.sectors_per_load, seen.sector_use
     if sectors is None or sectors <= _WHOLE_SECTORS:
         return None
     # 16 bytes a lane take 16 sectors that are wanted whole; of what is wanted nothing is wasted.
@@ -531,7 +387,6 @@ def _uncoalesced(seen: Observations) -> Finding | None:
         f"a load request of a warp touches {sectors:.1f} sectors of 32 bytes; adjacent words "
         "would take 4, 16 bytes per lane 16",
         use is not None and f"{percent(use)} of each sector is used",
-        stored is not None and f"a store request touches {stored:.1f}",
         waits is not None and f"{percent(waits)} of the warps' time waits for global memory",
     ]
     waste = wasted * _weight(seen, "L2", *_GLOBAL_WAITS)
@@ -641,20 +496,13 @@ def _tail(seen: Observations) -> Finding | None:
     evidence = [
         f"{seen.blocks} blocks on {seen.sm_count} SMs are "
         f"{'one wave' if seen.waves == 1 else waves}",
-        beyond >= _SEEN
-        and f"{percent(beyond)} of a launch under ncu is not in the time of one of many, which "
-        "finds caches warm or overlaps the next",
         unused is not None and f"SMs are idle for {percent(unused)} of the launch",
     ]
-    title = (
-        "SMs start and finish at different times"
-        if seen.waves == 1
-        else "There are too few blocks for the GPU"
-        if whole == 1
-        else "The last wave of blocks leaves most of the GPU idle"
-        if waste > 0.5 / whole
-        else "The last wave of blocks does not fill the GPU"
-    )
+    title = "The last wave of blocks does not fill the GPU"
+    if whole == 1:
+        title = "There are too few blocks for the GPU"
+        if seen.waves == 1:
+            title = "SMs start and finish at different times"
     return _finding(Kind.TAIL, title, waste, evidence, unused is None)
 
 
@@ -662,19 +510,11 @@ def _occupancy(seen: Observations, nearest: float) -> Finding | None:
     occupancy = seen.occupancy if seen.occupancy is not None else seen.warps_active
     if occupancy is None or occupancy >= _FEW_WARPS or nearest >= _LIMITS:
         return None  # few warps are enough for what limits
-    words = {
-        "registers": f"{seen.registers} registers per thread",
-        "shared memory": f"{seen.shared_bytes} bytes of shared memory per block",
-        "warps": f"{seen.threads} threads per block",
-        "blocks": "the number of blocks",
-    }
-    limits = ", ".join(words[limit] for limit in seen.occupancy_limits)
-    active, issuing = seen.warps_active, seen.issue_active
+    active = seen.warps_active
     evidence = [
         f"{percent(occupancy)} of the warps that an SM has room for fit",
-        limits and f"the limit: {limits}",
+        seen.occupancy_limits and f"the limit: {', '.join(seen.occupancy_limits)}",
         active is not None and f"{percent(active)} were resident on average",
-        issuing is not None and f"the schedulers issue in {percent(issuing)} of their cycles",
         *_stall_texts(seen)[:1],
     ]
     waste = (1 - nearest) * (1 - occupancy / _ENOUGH_WARPS)
@@ -691,9 +531,6 @@ def _power(seen: Observations) -> Finding | None:
         f"{megahertz(seen.sm_hz)} instead of {megahertz(seen.unit_hz)}, the clock of its peak",
         f"throttled for {percent(seen.throttled_share)} of the time: {', '.join(seen.reasons)}",
         seen.power_w and f"{seen.power_w:.0f} W{limit}",
-        seen.power_w
-        and seen.flop_per_second
-        and f"{seen.power_w / seen.flop_per_second * 1e12:.3g} pJ/FLOP",
     ]
     waste, title = 1 - seen.sm_hz / seen.unit_hz, "The power cap lowers the clock"
     return _finding(Kind.POWER, title, waste, evidence)
@@ -718,14 +555,14 @@ def _ahead(
 ) -> Step | None:
     """A step that is one for this kernel: above its rung, in its precision."""
     # A kernel that is not of the ladder stands on no rung: every step may be ahead of it.
-    stands = seen.family in _LADDER and seen.rung is not None
+    stands = seen.rung if seen.family in _LADDER else None
     family, rung = next(((f, r) for other, f, r in ladder if other == name), (None, 0))
     if name is None or family is None:
-        return None if name and stands else Step(text, None)
+        return None if name and stands is not None else Step(text, None)
     if name == "3xTF32":
         is_ahead = seen.precision == "f32"
     elif family == "tensor" and seen.precision in _NO_TENSOR_CORES:
         is_ahead = False
     else:
-        is_ahead = not stands or rung > seen.rung
+        is_ahead = stands is None or rung > stands
     return Step(text, name) if is_ahead else None

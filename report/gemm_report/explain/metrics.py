@@ -5,32 +5,16 @@ capability. Each quantity is a sum of metrics; the first of its ways of which th
 the one that is asked for.
 """
 
+import tomllib
 from collections.abc import Collection, Mapping
+from pathlib import Path
 
 WAVEFRONT = 128.0  # bytes
 _SECTOR = 32.0  # bytes
 
-STALLS = {
-    "barrier": "wait at a barrier for other warps of their block",
-    "branch_resolving": "wait for the target of a branch",
-    "dispatch_stall": "wait for dispatch, as at register bank conflicts",
-    "drain": "wait for their last stores before they end",
-    "gmma": "wait for the tensor cores (wgmma)",
-    "imc_miss": "wait for constants that the cache does not hold",
-    "lg_throttle": "wait because the queue for global and local memory is full",
-    "long_scoreboard": "wait for data from global or local memory",
-    "math_pipe_throttle": "wait for an arithmetic unit that is busy",
-    "membar": "wait for a memory fence",
-    "mio_throttle": "wait because the queue for shared memory is full",
-    "misc": "wait for something that has no name",
-    "no_instruction": "wait for instructions that the cache does not hold",
-    "not_selected": "could issue, but another warp does",
-    "selected": "issue",
-    "short_scoreboard": "wait for data from shared memory",
-    "sleeping": "sleep",
-    "tex_throttle": "wait because the queue of the texture unit is full",
-    "wait": "wait the fixed time that the instruction before takes",
-}
+# By ncu's names: the words for stalls, and the steps for each finding.
+WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+STALLS: dict[str, str] = WORDS["stalls"]
 
 # Of an SM, by what they compute; each with the part of its metric's name.
 PIPES = {
@@ -53,6 +37,15 @@ _BY_THREAD = "smsp__sass_thread_inst_executed_op"
 _STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 _GLOBAL = tuple(f"{_INSTRUCTIONS}_op_global_{way}.sum" for way in ("ld", "st"))
 _ON_CHIP = tuple(f"{_INSTRUCTIONS}_op_shared_{way}.sum" for way in ("ld", "st"))
+
+# What ncu has of every launch, asked for or not: blocks that fit on an SM, by what they take of it.
+LIMITS = {
+    "warps": "launch__occupancy_limit_warps",
+    "blocks": "launch__occupancy_limit_blocks",
+    "registers": "launch__occupancy_limit_registers",
+    "shared memory": "launch__occupancy_limit_shared_mem",
+}
+WAVES = "launch__waves_per_multiprocessor"
 
 # A way to a quantity: the metrics whose sum it is.
 Ways = tuple[tuple[str, ...], ...]
@@ -121,8 +114,9 @@ def select(capability: str, present: Collection[str]) -> tuple[list[str], list[s
 
 
 def names(capability: str) -> frozenset[str]:
-    """All that may be asked for there, whichever way the chip has."""
-    return frozenset(n for ways in quantities(capability).values() for way in ways for n in way)
+    """All that is read there: whichever way the chip has, and what every launch has."""
+    asked = (n for ways in quantities(capability).values() for way in ways for n in way)
+    return frozenset((*asked, *LIMITS.values(), WAVES))
 
 
 def values(capability: str, metrics: Mapping[str, float]) -> dict[str, float]:
@@ -146,7 +140,7 @@ def _dram(chip: int) -> Ways:
 
 def _conflicts(chip: int) -> Ways:
     plain = (f"{_CONFLICTS}_ld.sum", f"{_CONFLICTS}_st.sum")
-    more = ("sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum",)
+    more: tuple[str, ...] = ("sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum",)
     if chip not in (75, 86):
         more += (f"{_CONFLICTS}_ldgsts.sum",)
     if chip == 90:
@@ -156,6 +150,7 @@ def _conflicts(chip: int) -> Ways:
 
 def _tensor(chip: int) -> dict[str, Ways]:
     """Warp instructions of tensor cores, and what they computed: mma.sync apart from wgmma."""
+    kinds: tuple[str, ...]
     if chip == 75:
         kinds = ("src_fp16_bf16_tf32_dst_fp32", "src_fp16_dst_fp16")
     elif chip < 90:

@@ -1,59 +1,69 @@
-"""Nsight Compute's command line: what it prints, in SI units, and why it cannot, in one line.
+"""Nsight Compute: runs it, and reads its report through NVIDIA's Python package ncu_report.
 
-Its CSV with `--page raw` is a row for each launch behind a row of units. Only metrics that were
-asked for are read, and those strictly: next to them ncu prints what the GPU is and how the kernel
-was launched, some of it as text.
+What was read can be kept as JSON: a list of pages, one a run of ncu, each a list of launches.
 """
 
-import csv
-import io
-import os
+import importlib
+import math
 import re
 import shutil
 import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any
 
-from gemm_report.document import InputError
+from gemm_report.document import InputError, Kind, decoded, read_json
 
-_OLDEST = (2021, 1)  # the first whose CSV and names of metrics are those used here
+REPORT = ".ncu-rep"
+_KEPT = Kind("file of counters", "tools/explain -o")
+# ncu_report gives base units; what is not named here is counts, bytes, hertz or per cent.
+_UNITS = {"ns": 1e-9, "nsecond": 1e-9, "cycle/nsecond": 1e9}
+_LOCAL = re.compile(r"\b(?:LDL|STL)\b")
 
-_COUNTS = """% ratio inst sector block warp cycle request register/thread thread inst/cycle
-    sector/request op 1 wavefront conflict inst/warp warp/inst thread/inst warp/cycle byte/sector
-    byte/block cycle/second s second hz Hz 1/s byte"""
-_UNITS = dict.fromkeys(["", "thread inst", *_COUNTS.split()], 1.0)
-_UNITS |= {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "nsecond": 1e-9, "usecond": 1e-6, "msecond": 1e-3}
-_UNITS |= {"Khz": 1e3, "Mhz": 1e6, "Ghz": 1e9, "KHz": 1e3, "MHz": 1e6, "GHz": 1e9, "1/ns": 1e9}
-_UNITS |= {"cycle/nsecond": 1e9, "cycle/usecond": 1e6, "Kbyte/block": 1e3}
-_UNITS |= {"Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12}
-_ABSENT = ("", "n/a", "nan", "-nan", "(!) n/a", "no data")
+
+@dataclass(frozen=True)
+class Instruction:
+    """An instruction that waited or uses local memory; its source line where that is known."""
+
+    text: str
+    samples: float  # of warps that stalled there
+    executed: float
+    place: str = ""  # file:line
+    line: str = ""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch of a kernel, with the metrics that ncu had for it; absent ones are left out."""
+    """One launch of a kernel, with the metrics that ncu had for it, in SI units."""
 
     kernel: str
-    metrics: Mapping[str, float]
+    metrics: dict[str, float]
+    code: tuple[Instruction, ...] = ()
 
 
 def program() -> str:
-    """Where ncu is; InputError if it is missing or too old."""
-    found = shutil.which("ncu")
-    if found is None:
-        raise InputError("there is no ncu (Nsight Compute) on PATH: it comes with the CUDA toolkit")
-    said = _run([found, "--version"])
-    version = re.search(r"Version (\d+)\.(\d+)", said)
-    if not version:
-        raise InputError(f"{found} --version says no version: is it Nsight Compute?")
-    if (int(version[1]), int(version[2])) < _OLDEST:
+    """Where ncu is; InputError if it is missing."""
+    if found := shutil.which("ncu"):
+        return found
+    raise InputError("there is no ncu (Nsight Compute) on PATH: it comes with the CUDA toolkit")
+
+
+def package() -> ModuleType:
+    """NVIDIA's ncu_report: as installed, or the one that came with ncu. InputError without it."""
+    if ncu := shutil.which("ncu"):  # which may be a script beside the folder of Nsight Compute
+        home = Path(ncu).resolve().parent
+        beside = (*home.glob("extras/python"), *home.parent.glob("nsight-compute*/extras/python"))
+        sys.path += [str(folder) for folder in beside if str(folder) not in sys.path]
+    try:
+        return importlib.import_module("ncu_report")
+    except ImportError as error:
         raise InputError(
-            f"{found} is {version[1]}.{version[2]}, too old: {_OLDEST[0]}.{_OLDEST[1]} or newer is "
-            "needed, which comes with the CUDA toolkit"
-        )
-    return found
+            f"NVIDIA's package ncu_report cannot be imported ({error}): python -m pip install "
+            "ncu-report"
+        ) from None
 
 
 def available(ncu: str) -> frozenset[str]:
@@ -65,76 +75,80 @@ def available(ncu: str) -> frozenset[str]:
 
 
 def count(
-    ncu: str, metrics: Sequence[str], kernels: Iterable[str], launches: int, command: Sequence[str]
-) -> str:
-    """Runs a command under ncu; the raw page, as CSV, of the first launches of these kernels.
+    ncu: str,
+    report: Path,
+    metrics: Iterable[str],
+    kernels: Iterable[str],
+    launches: int,
+    command: Sequence[str],
+) -> None:
+    """Runs a command under ncu, which writes a report of the first launches of these kernels.
 
     Caches are flushed before each pass, since the operand sets of a batch are rotated past them.
     """
-    options = ["--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all"]
-    options += ["--clock-control", "none", "--cache-control", "all"]
-    options += [*named(kernels), "--launch-count", str(launches), "--metrics", ",".join(metrics)]
-    return _run([ncu, *options, *command])
-
-
-def source(ncu: str, kernels: Iterable[str], launches: int, command: Sequence[str]) -> str:
-    """The source pages, as CSV, of the first launches of these kernels: of SASS, then of lines."""
-    with TemporaryDirectory(prefix="explain-") as folder:
-        report = f"{folder}/source.ncu-rep"
-        options = ["--section", "SourceCounters", "--clock-control", "none", "--export", report]
-        options += ["--target-processes", "all", *named(kernels), "--launch-count", str(launches)]
-        _run([ncu, *options, *command])
-        page = [ncu, "--import", report, "--page", "source", "--csv", "--print-source"]
-        instructions = _run([*page, "sass"])
-        try:
-            return instructions + _run([*page, "cuda"])
-        except InputError:  # without -lineinfo there are no lines
-            return instructions
-
-
-def named(kernels: Iterable[str]) -> list[str]:
-    """Options with which ncu counts these alone."""
     names = "|".join(sorted({re.escape(base_name(name)) for name in kernels}))
-    return ["--kernel-name-base", "function", "--kernel-name", f"regex:^({names})$"]
+    options = ["--force-overwrite", "--export", str(report), "--import-source", "yes"]
+    options += ["--section", "SourceCounters", "--metrics", ",".join(metrics)]
+    options += ["--clock-control", "none", "--cache-control", "all", "--target-processes", "all"]
+    options += ["--kernel-name-base", "function", "--kernel-name", f"regex:^({names})$"]
+    _run([ncu, *options, "--launch-count", str(launches), *command])
 
 
-def pages(text: str) -> list[str]:
-    """The CSV of each run in what ncu printed, without its remarks and the program's lines."""
-    found: list[list[str]] = []
-    for line in text.splitlines():
-        if line.startswith('"ID"'):
-            found.append([line])
-        elif found and line.startswith('"'):
-            found[-1].append(line)
-    return ["\n".join(lines) + "\n" for lines in found]
+def read_report(path: Path, wanted: Collection[str]) -> list[Launch]:
+    """The launches in ncu's report, with those of the wanted metrics that it has."""
+    ncu_report = package()
+    if not path.is_file():
+        raise InputError(f"{path}: there is no report of ncu: it saw none of these kernels")
+    try:
+        context = ncu_report.load_report(str(path))
+    except Exception as error:  # which one, NVIDIA does not say
+        raise InputError(f"{path}: is no report of ncu ({error})") from None
+    return [_launch(action, wanted) for its in context for action in its]
 
 
-def read(page: str, wanted: Collection[str]) -> list[Launch]:
-    """The launches on one page, with those of the wanted metrics that ncu had."""
-    if not page:
-        return []
-    header, *rows = csv.reader(io.StringIO(page))
-    if "Kernel Name" not in header:
-        raise InputError("ncu's CSV has no column 'Kernel Name': this version is not known here")
-    whole = [row for row in rows if len(row) >= len(header)]
-    if not whole:
-        return []
-    units, *launches = whole
-    if units[header.index("ID")]:
-        raise InputError("ncu's CSV has no row of units: use ncu --csv --page raw")
-    name = header.index("Kernel Name")
-    metrics = [(i, column) for i, column in enumerate(header) if column in wanted]
-    return [
-        Launch(
-            row[name],
-            {
-                column: _number(column, row[i], units[i])
-                for i, column in metrics
-                if row[i].strip().lower() not in _ABSENT
-            },
-        )
-        for row in launches
-    ]
+def _launch(action: Any, wanted: Collection[str]) -> Launch:
+    found = {}
+    for name in set(wanted) & set(action.metric_names()):
+        metric = action.metric_by_name(name)
+        value = metric.as_double() * _UNITS.get(metric.unit(), 1.0)
+        if math.isfinite(value):
+            found[name] = value
+    return Launch(action.name(), found, _code(action))
+
+
+def _code(action: Any) -> tuple[Instruction, ...]:
+    samples = _by_address(action, "smsp__pcsamp_sample_count")
+    executed = _by_address(action, "inst_executed")
+    files = {Path(name).name: text.splitlines() for name, text in action.source_files().items()}
+    found = []
+    for address in sorted(samples | executed):
+        text = " ".join(action.sass_by_pc(address).split())
+        if not (samples.get(address) or _LOCAL.search(text)):
+            continue
+        place, line = "", ""
+        if source := action.source_info(address):
+            name, number = Path(source.file_name()).name, source.line()
+            place = f"{name}:{number}"
+            line = "".join(files.get(name, [])[number - 1 : number]).strip()
+        counts = samples.get(address, 0.0), executed.get(address, 0.0)
+        found.append(Instruction(text, *counts, place, line))
+    return tuple(found)
+
+
+def _by_address(action: Any, name: str) -> dict[int, float]:
+    """A metric that has a value for each instruction; empty where it was not counted."""
+    metric = action.metric_by_name(name)
+    if metric is None or not metric.has_correlation_ids():
+        return {}
+    places = metric.correlation_ids()
+    return {places.as_uint64(i): metric.as_double(i) for i in range(metric.num_instances())}
+
+
+def read_kept(path: Path, wanted: Collection[str]) -> list[list[Launch]]:
+    """The pages of a file that `explain -o` kept, or the one of a report of ncu."""
+    if path.suffix == REPORT:
+        return [read_report(path, wanted)]
+    return decoded(path, _KEPT, read_json(path, _KEPT), list[list[Launch]])
 
 
 def base_name(kernel: str) -> str:
@@ -150,24 +164,8 @@ def kernels_of(launched: Iterable[str]) -> list[str]:
     return [base_name(name) for name in launched if name not in ("memset", "memcpy")]
 
 
-def _number(metric: str, text: str, unit: str) -> float:
-    factor = _UNITS.get(unit)
-    if factor is None:
-        raise InputError(f"ncu gave {metric} in '{unit}', which is not known here")
-    # Some versions put what a sum is made of behind it: "33.0 (1; 2; 30)".
-    plain = text.replace(",", "").partition("(")[0].strip()
-    try:
-        return float(plain) * factor
-    except ValueError:
-        raise InputError(f"ncu gave {metric} as '{text}', which is no number") from None
-
-
 def _run(command: Sequence[str]) -> str:
-    # Other languages swap points and commas.
-    environment = {**os.environ, "LC_ALL": "C"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, errors="replace", check=False, env=environment
-    )
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     said = f"{done.stdout}\n{done.stderr}"
     if "ERR_NVGPUCTRPERM" in said:
         raise InputError(

@@ -1,86 +1,142 @@
-"""What ncu prints, and what is wrong with it."""
+"""What is read of ncu's report, and what is wrong with it."""
+
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from gemm_report.document import InputError
-from gemm_report.explain.metrics import names
-from gemm_report.explain.ncu import Launch, base_name, pages, read
+from gemm_report.explain import ncu
+from gemm_report.explain.metrics import LIMITS, WAVES, names
+from gemm_report.explain.ncu import Instruction, Launch, base_name, read_kept, read_report
 
-# As ncu 2025.3 prints --csv --page raw: a row of units, thousands separators, n/a, its own lines,
-# and beside what was asked for what the GPU is and how the kernel was launched.
-RAW = """\
-==PROF== Connected to process 4711 (/suite/build/release/gemm_bench)
-==PROF== Profiling "stream_k" - 0: 0%....50%....100% - 12 passes
-StreamK/f32/1024x1024x1024/manual_time 58.7 us
-==PROF== Disconnected from process 4711
-"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size",\
-"Grid Size","Device","CC","dram__bytes.sum","gpu__time_duration.sum","lts__t_sectors.sum",\
-"smsp__issue_active.avg.pct_of_peak_sustained_active","l1tex__t_bytes_pipe_tma.sum",\
-"device__attribute_confidential_computing_mode","device__attribute_limits_max_cta_per_sm",\
-"launch__func_cache_config","launch__occupancy_limit_blocks","profiler__pmsampler_interval",\
-"sm__cycles_elapsed.avg.per_second"
-"","","","","","","","","","","","Mbyte","us","sector","%","byte","","furlong",\
-"","block","cycle per furlong","Ghz"
-"0","4711","gemm_bench","host","stream_k","1","7","(288, 1, 1)","(132, 1, 1)","0","9.0","9.91",\
-"58.69","2,505,914","73.24","n/a","No-CC","32","CachePreferNone","32","auto","1.98"
-"1","4711","gemm_bench","host","stream_k","1","7","(288, 1, 1)","(132, 1, 1)","0","9.0",\
-"1,009.91","1,058.69","2,505,914","73.24","","No-CC","32","CachePreferNone","32","auto","1.98"
-"""
-
-WANTED = names("9.0") | {"lts__t_sectors.sum"}
+CODE = {  # address: text, samples, executed, place
+    16: ("      FFMA R1, R2, R3, R1 ;", 0, 30, None),
+    32: ("@P0   STL.64 [R7+0x8],  R5 ;", 0, 30, None),
+    48: ("      LDG R5, [R2] ;", 90, 10, ("/home/someone/my.cu", 2)),
+}
 
 
-def launches(text: str) -> list[Launch]:
-    """Those of all pages."""
-    return [launch for page in pages(text) for launch in read(page, WANTED)]
+class Metric:
+    def __init__(self, value: float, unit: str = "", each: dict[int, int] | None = None) -> None:
+        self.value, self.of, self.each = value, unit, each or {}
+
+    def as_double(self, i: int | None = None) -> float:
+        return float(self.value if i is None else list(self.each.values())[i])
+
+    def as_uint64(self, i: int) -> int:
+        return list(self.each)[i]
+
+    def unit(self) -> str:
+        return self.of
+
+    def has_correlation_ids(self) -> bool:
+        return bool(self.each)
+
+    def correlation_ids(self) -> "Metric":
+        return self
+
+    def num_instances(self) -> int:
+        return len(self.each)
 
 
-def test_the_raw_page_is_read_in_base_units() -> None:
-    first, second = launches(RAW)
-    assert first.kernel == "stream_k"
-    assert first.metrics == pytest.approx(
+METRICS = {
+    "gpu__time_duration.sum": Metric(58690, "ns"),
+    "sm__cycles_elapsed.avg.per_second": Metric(1.98e9, "hz"),
+    "dram__bytes.sum": Metric(9.91e6, "byte"),
+    "lts__t_sector_hit_rate.pct": Metric(float("nan"), "%"),
+    "launch__occupancy_limit_registers": Metric(3),
+    "launch__waves_per_multiprocessor": Metric(1.5),
+    "device__attribute_warp_size": Metric(32),
+    "smsp__pcsamp_sample_count": Metric(90, "", {a: n for a, (_, n, _, _) in CODE.items() if n}),
+    "inst_executed": Metric(70, "inst", {a: n for a, (_, _, n, _) in CODE.items()}),
+}
+
+
+class Action:
+    """As NVIDIA's class of that kind."""
+
+    def name(self) -> str:
+        return "stream_k"
+
+    def metric_names(self) -> list[str]:
+        return list(METRICS)
+
+    def metric_by_name(self, name: str) -> Metric | None:
+        return METRICS.get(name)
+
+    def sass_by_pc(self, address: int) -> str:
+        return CODE[address][0]
+
+    def source_info(self, address: int) -> object:
+        place = CODE[address][3]
+        return place and SimpleNamespace(file_name=lambda: place[0], line=lambda: place[1])
+
+    def source_files(self) -> dict[str, str]:
+        return {"/home/someone/my.cu": "for (;;)\n  sum += a[l];\n"}
+
+
+@pytest.fixture
+def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A report, and an ncu_report that finds one launch in it."""
+    module = ModuleType("ncu_report")
+    module.load_report = lambda path: [[Action()]]  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "ncu_report", module)
+    path = tmp_path / "counters.ncu-rep"
+    path.touch()
+    return path
+
+
+def test_a_report_is_read_in_base_units_with_its_code(report: Path) -> None:
+    (launch,) = read_report(report, names("9.0"))
+    assert launch.kernel == "stream_k"
+    assert launch.metrics == pytest.approx(
         {
-            "dram__bytes.sum": 9.91e6,
             "gpu__time_duration.sum": 58.69e-6,
-            "lts__t_sectors.sum": 2505914,
-            "smsp__issue_active.avg.pct_of_peak_sustained_active": 73.24,
             "sm__cycles_elapsed.avg.per_second": 1.98e9,
+            "dram__bytes.sum": 9.91e6,
+            LIMITS["registers"]: 3,
+            WAVES: 1.5,
         }
     )
-    assert second.metrics["gpu__time_duration.sum"] == pytest.approx(1058.69e-6)
+    assert launch.code == (
+        Instruction("@P0 STL.64 [R7+0x8], R5 ;", 0, 30),
+        Instruction("LDG R5, [R2] ;", 90, 10, "my.cu:2", "sum += a[l];"),
+    )
+    assert read_kept(report, names("9.0")) == [[launch]]
 
 
-def test_the_details_page_is_refused() -> None:
-    details = '"ID","Kernel Name","Metric Name"\n"1","tiled","gpu__time_duration.sum"\n'
-    with pytest.raises(InputError, match="use ncu --csv --page raw"):
-        launches(details)
-
-
-def test_no_table_is_no_launch() -> None:
-    assert launches("==PROF== Connected\n==WARNING== No kernels were profiled.\n") == []
-    assert launches("") == []
-    assert read("", WANTED) == []
-    header = RAW[RAW.index('"ID"') :].partition('"0"')[0]
-    assert launches(header) == []
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "says"),
-    [
-        ('"Mbyte"', '"furlong"', "dram__bytes.sum in 'furlong'"),
-        ('"9.91"', '"many"', "'many', which is no number"),
-        ('"Kernel Name"', '"Kern"', "no column 'Kernel Name'"),
-        ('"","","",""', '"3","","",""', "no row of units"),
-    ],
-)
-def test_what_is_not_known_gets_one_line(before: str, after: str, says: str) -> None:
-    with pytest.raises(InputError, match=says) as error:
-        launches(RAW.replace(before, after, 1))
+def test_without_nvidias_package_or_report_one_line_says_so(
+    report: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match="none of these kernels"):
+        read_report(report.with_name("other.ncu-rep"), ())
+    monkeypatch.setitem(sys.modules, "ncu_report", None)
+    with pytest.raises(InputError, match="python -m pip install ncu-report") as error:
+        read_report(report, ())
     assert "\n" not in str(error.value)
 
 
-def test_a_row_that_was_cut_is_left_out() -> None:
-    assert len(launches(RAW[: RAW.rindex('"2,505,914"')])) == 1
+def test_the_package_of_ncu_itself_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "ncu_report", raising=False)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if "site-packages" not in p])
+    for file in ("bin/ncu", "nsight-compute-2025.3/extras/python/ncu_report.py"):
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert ncu.package().__file__ == str(tmp_path / file)
+    monkeypatch.delitem(sys.modules, "ncu_report")
+
+
+@pytest.mark.parametrize("text", ["", "[", "{}", '[{"kernel": "a"}]', '[[{"kernel": "a"}]]'])
+def test_kept_counters_that_are_none_are_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "counters.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=str(path)):
+        read_kept(path, ())
+    path.write_text('[[{"kernel": "a", "metrics": {"b": 1}}]]')
+    assert read_kept(path, ()) == [[Launch("a", {"b": 1.0})]]
 
 
 @pytest.mark.parametrize(
@@ -96,16 +152,3 @@ def test_a_row_that_was_cut_is_left_out() -> None:
 )
 def test_names_agree_without_namespaces_and_arguments(name: str, base: str) -> None:
     assert base_name(name) == base
-
-
-def test_what_nobody_asked_for_is_not_read() -> None:
-    assert {name for launch in launches(RAW) for name in launch.metrics} <= WANTED
-    assert not any(name.startswith(("device__", "launch__", "profiler__")) for name in WANTED)
-
-
-def test_runs_behind_each_other_are_pages_without_the_lines_between() -> None:
-    first, second = pages(RAW + RAW)
-    assert first.startswith('"ID","Process ID"')
-    assert first.count("\n") == 4
-    assert "==PROF==" not in first + second
-    assert pages(first + second) == [first, second]

@@ -3,38 +3,27 @@
 All that a diagnosis may know is in `Observations`; None is what was not observed.
 """
 
-import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from dataclasses import dataclass, replace
+from typing import Any
 
+from gemm_report.document import cut
 from gemm_report.explain import metrics
-from gemm_report.explain.ncu import Launch, base_name, kernels_of
+from gemm_report.explain.ncu import Instruction, Launch, base_name, kernels_of
 from gemm_report.ladder.rungs import arithmetic_roof
-from gemm_report.record import MEMORIES, Device, DeviceCode, Record, Row, Traffic
+from gemm_report.record import MEMORIES, DeviceCode, Record, Row, Traffic
+from gemm_report.terminal import printable
+from gemm_report.writing.quantity import percent
 
-# Of a multiprocessor, by compute capability: warps, blocks, bytes of shared memory, as in the
-# table of compute capabilities in the CUDA programming guide.
-_ROOM = {
-    "7.5": (32, 16, 64 << 10),
-    "8.0": (64, 32, 164 << 10),
-    "8.6": (48, 16, 100 << 10),
-    "8.7": (48, 16, 164 << 10),
-    "8.9": (48, 24, 100 << 10),
-    "9.0": (64, 32, 228 << 10),
-    "10.0": (64, 32, 228 << 10),
-    "10.3": (64, 32, 228 << 10),
-    "11.0": (48, 24, 228 << 10),
-    "12.0": (48, 24, 100 << 10),
-    "12.1": (48, 24, 100 << 10),
-}
-_REGISTERS = 65536
-_REGISTERS_AT_ONCE = 256  # a warp gets them in such pieces
 _MOST_FLOP = 2 * 16 * 8 * 32  # of an mma.sync, that of 8-bit numbers
-_RESERVED_SHARED = 1 << 10  # of each block, from 8.0 on
-_FP32_LANES = {"7.5": 64, "8.0": 64}  # of an SM; of others 128
 _OF_ATOMIC = 8  # requests that an atomic counts for
-_OF_ROW = ("precision", "family", "size", "flop", "sm_hz", "power_w", "throttled_share", "launch")
+_LOCAL = re.compile(r"\b(?:LDL|STL)\b[^;]*?\[([^\]]*)\]")
+# Of the stack: its pointer and a constant. At run-time indices another register is the address.
+_STACK = re.compile(
+    r"\s*(?:R1(?:\.\w+)?(?:\s*\+\s*-?0x[0-9a-f]+)?|-?0x[0-9a-f]+)\s*", re.IGNORECASE
+)
+_OF_ROW = ("precision", "family", "flop", "sm_hz", "power_w", "throttled_share", "launch")
 
 
 @dataclass(frozen=True)
@@ -66,7 +55,6 @@ class Observations:
     precision: str
     family: str = ""
     rung: int | None = None
-    size: str = ""
     flop: float | None = None
     seconds: float | None = None
     # The device.
@@ -160,65 +148,74 @@ class Observations:
 def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observations:
     """What record and counters say of a row; without launches that is the models' word alone."""
     capability = record.device.compute_capability or ""
-    chosen = _longest(row, launches, capability)
-    counted_kernel = max(chosen, key=lambda name: chosen[name]["seconds"], default=None)
+    launched = _launched(row, launches, capability)
+    values = {name: metrics.values(capability, its.metrics) for name, its in launched.items()}
+    counted_kernel = max(values, key=lambda name: values[name]["seconds"], default=None)
+    its_metrics = launched[counted_kernel].metrics if counted_kernel else {}
     named = [code for code in row.device_code if base_name(code.name) == counted_kernel]
     # Next to transposes and sums of pieces the kernel that multiplies has the most registers.
     code = max(named or row.device_code, key=lambda code: code.registers or 0, default=None)
     unit = arithmetic_roof(record, row) or next(iter(record.compute_roofs(row.precision)), None)
     mma = [c for c in record.measured_compute_roofs(row.precision) if c.name.endswith("_mma")]
     of_code = ("registers", "threads", "blocks", "shared_bytes", "local_bytes", "occupancy")
-    overheads, fitting = record.method.overheads, _blocks_by_resource(code, capability)
+    overheads = record.method.overheads
+    fitting = {name: its_metrics[key] for name, key in metrics.LIMITS.items() if key in its_metrics}
+    instructions = _sampled(row, launches)
+    known: dict[str, Any] = {name: getattr(row, name) for name in _OF_ROW}
+    known |= {name: getattr(code, name, None) for name in of_code}
+    known |= _counters(values[counted_kernel], row, record) if counted_kernel else {}
     return Observations(
         kernel=row.kernel_label,
         rung=next((k.rung for k in record.kernels if k.name == row.kernel), None),
-        seconds=row.seconds and row.seconds.median,
+        seconds=row.seconds.median if row.seconds else None,
         device=record.device.name,
         sm_count=record.device.sm_count,
         power_limit_w=record.device.power_limit_w,
         reasons=row.held_by,
-        unit=unit and unit.name,
-        unit_flop_per_second=unit and unit.flop_per_second,
-        unit_hz=unit and unit.clock_hz,
+        unit=unit.name if unit else None,
+        unit_flop_per_second=unit.flop_per_second if unit else None,
+        unit_hz=unit.clock_hz if unit else None,
         mma_flop_per_second=mma[0].flop_per_second if mma else None,
         levels=_levels(record, row, counted_traffic(row, launches, capability)),
         launches=len(row.device_kernels) or 1,
-        launch_seconds=overheads and overheads.launch_seconds,
+        launch_seconds=overheads.launch_seconds if overheads else None,
         occupancy_limits=tuple(n for n, count in fitting.items() if count == min(fitting.values())),
-        waves=_waves(code, capability, record.device.sm_count) if code else None,
+        waves=its_metrics.get(metrics.WAVES) or _waves(code, record.device.sm_count),
         counted_kernel=counted_kernel,
-        kernel_seconds=_kernel_seconds(row, chosen),
-        **{name: getattr(row, name) for name in _OF_ROW},
-        **{name: code and getattr(code, name) for name in of_code},
-        **(_counters(chosen[counted_kernel], row, record.device) if counted_kernel else {}),
+        kernel_seconds=_kernel_seconds(row, values),
+        local_indexed=indexed_share(instructions),
+        hot_line=hottest(instructions),
+        **known,
     )
 
 
 def counted_traffic(row: Row, launches: Sequence[Launch], capability: str) -> Traffic | None:
     """The bytes of all kernels of a launch; None where one memory has no counter."""
-    chosen = _longest(row, launches, capability)
-    launched = [chosen[name] for name in kernels_of(row.device_kernels) if name in chosen]
+    launched = _launched(row, launches, capability)
+    its = [
+        metrics.values(capability, launched[name].metrics)
+        for name in kernels_of(row.device_kernels)
+        if name in launched
+    ]
     levels = ("dram_bytes", "l2_bytes", "shared_bytes")
-    if not launched or not all(values.keys() >= set(levels) for values in launched):
+    if not its or not all(values.keys() >= set(levels) for values in its):
         return None
-    dram, l2, shared = (sum(values[level] for values in launched) for level in levels)
+    dram, l2, shared = (sum(values[level] for values in its) for level in levels)
     # Part of the plain count on some chips, next to it on others: the larger is never twice.
-    gmma = sum(values.get("gmma_shared_bytes", 0.0) for values in launched)
+    gmma = sum(values.get("gmma_shared_bytes", 0.0) for values in its)
     # Operands in the cache may leave nothing to count: a record's bytes are positive.
     return Traffic(max(dram, 1.0), max(l2, 1.0), max(shared, gmma))
 
 
-def _longest(
-    row: Row, launches: Sequence[Launch], capability: str
-) -> dict[str, Mapping[str, float]]:
+def _launched(row: Row, launches: Sequence[Launch], capability: str) -> dict[str, Launch]:
     """The longest launch of each kernel of the row: corners of the problem are launched too."""
-    wanted = kernels_of(row.device_kernels)
-    found: dict[str, Mapping[str, float]] = {}
+    found: dict[str, tuple[float, Launch]] = {}
     for launch in launches:
-        name, values = base_name(launch.kernel), metrics.values(capability, launch.metrics)
-        if name in wanted and "seconds" in values:
-            found[name] = max(found.get(name, values), values, key=itemgetter("seconds"))
-    return found
+        name = base_name(launch.kernel)
+        seconds = metrics.values(capability, launch.metrics).get("seconds")
+        if seconds is not None and seconds > found.get(name, (0.0,))[0]:
+            found[name] = seconds, launch
+    return {name: found[name][1] for name in kernels_of(row.device_kernels) if name in found}
 
 
 def _kernel_seconds(row: Row, chosen: Mapping[str, Mapping[str, float]]) -> float | None:
@@ -232,7 +229,7 @@ def _kernel_seconds(row: Row, chosen: Mapping[str, Mapping[str, float]]) -> floa
     return sum(each["seconds"] * (each.get("sm_hz", row.sm_hz) / row.sm_hz) for each in its)
 
 
-def _counters(values: Mapping[str, float], row: Row, device: Device) -> dict[str, object]:
+def _counters(values: Mapping[str, float], row: Row, record: Record) -> dict[str, Any]:
     def ratio(above: str, below: str, factor: float = 1.0) -> float | None:
         over, under = values.get(above), values.get(below)
         return None if over is None or not under else factor * over / under
@@ -249,15 +246,17 @@ def _counters(values: Mapping[str, float], row: Row, device: Device) -> dict[str
     busy = ratio("cycles_active", "cycles_elapsed")
     local, others = values.get("local_requests"), values.get("memory_requests")
     requests = values.get("global_requests", 0.0) + (local or 0.0)
-    cycles = values.get("cycles_elapsed", 0.0) * (device.sm_count or 0)
+    cycles = values.get("cycles_elapsed", 0.0) * (record.device.sm_count or 0)
     # An atomic reads, computes and writes in the L2, where others have to wait for its sector.
     atomics = values.get("global_atomics", 0.0) + values.get("shared_atomics", 0.0)
     atomics *= _OF_ATOMIC
     # Nothing is wanted of nothing: loads that cp.async makes are not counted here.
     sectors = known("sectors_per_load", "sectors_per_store", "sector_use")
-    pace = ratio(
-        "fp64_threads", "cycles_elapsed", 1 / _FP32_LANES.get(device.compute_capability, 128)
-    )
+    fp32 = next((c for c in record.compute_roofs("f32") if "tensor" not in c.name), None)
+    # Two FLOP a lane and cycle, of the whole GPU.
+    lanes = None
+    if fp32 and fp32.flop_per_second and fp32.clock_hz:
+        lanes = fp32.flop_per_second / fp32.clock_hz / 2
     return {
         **known("issue_active", "warps_active", "l1_hits", "l2_hits"),
         **{name: value or None for name, value in sectors.items()},
@@ -274,7 +273,7 @@ def _counters(values: Mapping[str, float], row: Row, device: Device) -> dict[str
         "pipes": tuple((n, values[f"pipe_{n}"]) for n in metrics.PIPES if f"pipe_{n}" in values),
         "lanes": ratio("threads", "instructions"),
         "lanes_on": ratio("threads_on", "instructions"),
-        "fp64_pace": pace / device.sm_count if pace is not None and device.sm_count else None,
+        "fp64_pace": ratio("fp64_threads", "cycles_elapsed", 1 / lanes) if lanes else None,
         "integers_per_product": per_product("integer_threads"),
         "conversions_per_product": per_product("conversion_threads"),
         "conversion_share": ratio("conversion_threads", "threads_on"),
@@ -301,32 +300,53 @@ def _levels(record: Record, row: Row, counted: Traffic | None) -> tuple[Level, .
     found = []
     for name in MEMORIES:
         roof = record.bandwidth(name)
-        known = roof and roof.bytes_per_second, roof and f"{roof.name}, {roof.origin}"
-        found.append(Level(name, modelled.get(name), seen.get(name), *known))
+        level = Level(name, modelled.get(name), seen.get(name))
+        if roof:
+            said = f"{roof.name}, {roof.origin}"
+            level = replace(level, roof_bytes_per_second=roof.bytes_per_second, roof=said)
+        found.append(level)
     return tuple(found)
 
 
-def _blocks_by_resource(code: DeviceCode | None, capability: str) -> dict[str, int]:
-    """How many blocks fit on a multiprocessor, by what they take of it."""
-    room = _ROOM.get(capability)
-    if not room or not code or not code.threads:
-        return {}
-    warps = math.ceil(code.threads / 32)
-    found = {"warps": room[0] // warps, "blocks": room[1]}
-    if code.registers:
-        # Shared out to the four schedulers, each its own quarter.
-        of_warp = math.ceil(32 * code.registers / _REGISTERS_AT_ONCE) * _REGISTERS_AT_ONCE
-        found["registers"] = 4 * (_REGISTERS // 4 // of_warp) // warps
-    if code.shared_bytes:
-        reserved = 0 if capability == "7.5" else _RESERVED_SHARED
-        found["shared memory"] = room[2] // (code.shared_bytes + reserved)
-    return found
-
-
-def _waves(code: DeviceCode, capability: str, sm_count: int | None) -> float | None:
+def _waves(code: DeviceCode | None, sm_count: int | None) -> float | None:
     """How often the GPU is filled with blocks."""
-    room = _ROOM.get(capability)
-    if not (room and code.threads and code.blocks and code.occupancy and sm_count):
+    if not (code and code.blocks and code.blocks_per_sm and sm_count):
         return None
-    resident = round(code.occupancy * room[0] / math.ceil(code.threads / 32))
-    return code.blocks / (max(resident, 1) * sm_count)
+    return code.blocks / (code.blocks_per_sm * sm_count)
+
+
+def _sampled(row: Row, launches: Sequence[Launch]) -> Sequence[Instruction]:
+    """The code of the row's launch in which most stalls were sampled."""
+    wanted = set(kernels_of(row.device_kernels))
+    found = [launch.code for launch in launches if base_name(launch.kernel) in wanted]
+    return max(found, key=lambda code: sum(each.samples for each in code), default=())
+
+
+def hottest(code: Sequence[Instruction]) -> str | None:
+    """The source line with most stalls, or the instruction, and its share of them."""
+    lines: dict[tuple[str, str], float] = {}
+    for each in code:
+        key = (each.place, each.line) if each.place else ("", each.text)
+        lines[key] = lines.get(key, 0.0) + each.samples
+    total = sum(lines.values())
+    if not total:
+        return None
+    key = max(lines, key=lambda key: lines[key])
+    where = ": ".join(cut(printable(each), 100) for each in key if each)
+    return f"{percent(lines[key] / total)} of the stalls are at {where}"
+
+
+def indexed_share(code: Sequence[Instruction]) -> float | None:
+    """Of the accesses to local memory those at run-time indices; None where there is none.
+
+    Where nothing says how often each ran, one such access makes it 1.
+    """
+    accesses = [
+        (not _STACK.fullmatch(address[1]), each.executed)
+        for each in code
+        if (address := _LOCAL.search(each.text))
+    ]
+    total = sum(executed for _, executed in accesses)
+    if accesses and not total:
+        return float(any(indexed for indexed, _ in accesses))
+    return sum(executed for indexed, executed in accesses if indexed) / total if total else None

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gemm_report.explain.ncu import Launch
-from gemm_report.explain.observations import _ROOM, counted_traffic, observe
+from gemm_report.explain.metrics import LIMITS, WAVES
+from gemm_report.explain.ncu import Instruction, Launch
+from gemm_report.explain.observations import counted_traffic, hottest, indexed_share, observe
 from gemm_report.record import DeviceCode, Record, Row, read_record
 
 H200 = Path(__file__).parents[3] / "results" / "nvidia-h200"
@@ -21,12 +22,6 @@ def row_of(record: Record, label: str, size: int = 4096) -> Row:
     return next(r for r in record.rows if r.label == label and r.m == size and r.is_cube)
 
 
-def with_code(row: Row, **known: object) -> Row:
-    code = DeviceCode("ns::tiled<1>", None, 32, 0, 0, 256, 1000, 1.0)
-    changed = dataclasses.replace(code, **known)
-    return dataclasses.replace(row, device_code=(changed,), device_kernels=(changed.name,))
-
-
 def test_every_gpu_kernel_of_a_record_can_be_observed(record: Record) -> None:
     rows = [row for row in record.rows if row.status == "timed" and row.transfer is None]
     assert len(rows) > 200
@@ -34,43 +29,53 @@ def test_every_gpu_kernel_of_a_record_can_be_observed(record: Record) -> None:
         seen = observe(record, row)
         assert seen.flop_per_second == pytest.approx(row.flop_per_second, rel=1e-6)
         assert not seen.has_counters
-        if row.device_code:
-            assert seen.occupancy_limits
-            assert seen.waves
-            assert seen.waves > 0
 
 
-def test_the_limit_is_the_one_that_the_driver_s_occupancy_came_from(record: Record) -> None:
-    """Blocks by our table of limits, against those of the occupancy API in the record."""
-    for row in record.rows:
-        for code in row.device_code:
-            fits = _blocks(code)
-            assert code.occupancy
-            assert code.threads
-            warps = -(-code.threads // 32)
-            assert fits * warps / _ROOM["9.0"][0] == pytest.approx(code.occupancy), row.label
+def test_limits_and_waves_are_those_of_ncu(record: Record) -> None:
+    row = dataclasses.replace(row_of(record, "Tiled/tile:32"), device_kernels=("tiled",))
+    fits = {"warps": 8.0, "registers": 3.0, "shared memory": 3.0}
+    more = {LIMITS[name]: blocks for name, blocks in fits.items()} | {WAVES: 7.75}
+    seen = observe(record, row, [counted(1e-6, "tiled", **more)])
+    assert (seen.occupancy_limits, seen.waves) == (("registers", "shared memory"), 7.75)
 
 
-def _blocks(code: DeviceCode) -> int:
-    from gemm_report.explain.observations import _blocks_by_resource
-
-    return min(_blocks_by_resource(code, "9.0").values())
-
-
-def test_limits_are_named(record: Record) -> None:
+def test_without_counters_waves_follow_from_the_blocks_that_fit(record: Record) -> None:
     row = row_of(record, "Tiled/tile:32")
-    for known, limits in (
-        ({"threads": 256, "registers": 32}, ("warps", "registers")),
-        ({"threads": 32, "registers": 16, "occupancy": 0.5}, ("blocks",)),
-        ({"threads": 128, "registers": 168, "occupancy": 0.1875}, ("registers",)),
-        ({"shared_bytes": 150000, "occupancy": 0.125}, ("shared memory",)),
-    ):
-        assert observe(record, with_code(row, **known)).occupancy_limits == limits
+    for fit, waves in ((8, pytest.approx(1 + 1 / (132 * 8))), (None, None), (0, None)):
+        code = DeviceCode("tiled", None, 32, 0, 0, 256, 132 * 8 + 1, 1.0, fit)
+        seen = observe(record, dataclasses.replace(row, device_code=(code,)))
+        assert seen.waves == waves
+        assert seen.occupancy_limits == ()
 
 
-def test_waves_are_blocks_over_what_fits(record: Record) -> None:
-    row = with_code(row_of(record, "Tiled/tile:32"), blocks=132 * 8 + 1)
-    assert observe(record, row).waves == pytest.approx(1 + 1 / (132 * 8))
+CODE = (
+    Instruction("LDL R5, [R1+0x10] ;", 10, 1000, "my.cu:8", "sum += a[l];"),
+    Instruction("FFMA R1, R2, R3, R1 ;", 5, 3000, "my.cu:9", "}"),
+    Instruction("@P0 STL.64 [R7.X4+0x8], R5 ;", 85, 3000, "my.cu:8", "sum += a[l];"),
+)
+
+
+def test_the_line_with_most_stalls_is_named_with_its_file(record: Record) -> None:
+    row = dataclasses.replace(row_of(record, "Tiled/tile:32"), device_kernels=("tiled",))
+    few = dataclasses.replace(counted(9e-6, "tiled"), code=CODE[:1])
+    launch = dataclasses.replace(counted(1e-6, "tiled"), code=CODE)
+    seen = observe(record, row, [few, launch])
+    assert seen.hot_line == "95.0 % of the stalls are at my.cu:8: sum += a[l];"
+    assert seen.local_indexed == 0.75
+    bare = [dataclasses.replace(each, place="", line="") for each in CODE]
+    assert hottest(bare) == "85.0 % of the stalls are at @P0 STL.64 [R7.X4+0x8], R5 ;"
+    assert (hottest([]), indexed_share([])) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("address", "indexed"),
+    [("R1", 0), ("R1+0x10", 0), ("R1+-0x8", 0), ("R12", 1), ("R1.X4+UR4", 1), ("R7+0x10", 1)],
+)
+def test_a_run_time_index_is_another_register(address: str, indexed: int) -> None:
+    for text in (f"LDL.128 R4, [{address}] ;", f"@!P1 STL [{address}], R4 ;"):
+        for executed in (5, 0):
+            assert indexed_share([Instruction(text, 0, executed)]) == indexed
+    assert indexed_share([Instruction("LDS R4, [R7]", 0, 5)]) is None
 
 
 def counted(seconds: float, name: str = "void ns::tiled<(int)1>(float)", **more: float) -> Launch:
@@ -99,23 +104,10 @@ def test_bytes_of_all_kernels_of_a_launch_are_added(record: Record) -> None:
     assert seen.sm_hz
     assert seen.kernel_seconds == pytest.approx(11e-6 * 0.99e9 / seen.sm_hz)
     assert observe(record, row, launches[:2]).kernel_seconds is None, "one was not seen"
-
-
-def test_a_kernel_that_a_launch_runs_twice_counts_twice(record: Record) -> None:
-    kernels = ("ns::tiled<1>", "sum", "ns::tiled<1>")
-    row = dataclasses.replace(row_of(record, "Tiled/tile:32"), device_kernels=kernels)
-    names = ("dram__bytes.sum", "lts__t_sectors.sum")
-    names += ("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",)
-    launches = [
-        counted(9e-6, **dict.fromkeys(names, 10.0)),
-        counted(2e-6, "sum", **dict.fromkeys(names, 1.0)),
-    ]
-    traffic = counted_traffic(row, launches, "9.0")
+    twice = dataclasses.replace(row, device_kernels=("ns::tiled<1>", "sum", "ns::tiled<1>"))
+    traffic = counted_traffic(twice, launches, "9.0")
     assert traffic
-    assert (traffic.dram_bytes, traffic.l2_bytes, traffic.shared_bytes) == (21, 21 * 32, 21 * 128)
-    seen = observe(record, row, launches)
-    assert seen.sm_hz
-    assert seen.kernel_seconds == pytest.approx(20e-6 * 0.99e9 / seen.sm_hz)
+    assert traffic.dram_bytes == 21, "a kernel that runs twice counts twice"
 
 
 def test_what_wgmma_reads_is_not_counted_twice(record: Record) -> None:

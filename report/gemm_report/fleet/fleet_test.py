@@ -248,7 +248,7 @@ def test_bad_input_has_a_line_each_and_loses_nothing(
     assert code == 3
     assert len(found) == 16
     assert {gpu["state"] for gpu in found} == {"good"}
-    for part in ("again.json", "schema 99", "ends too early", "is of a CPU"):
+    for part in ("again.json", "schema 99", "is not JSON", "is of a CPU"):
         assert sum(part in line for line in lines) == 1, (part, lines)
     assert len(lines) == 4
 

@@ -1,5 +1,5 @@
+import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,11 +36,15 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text(encoding="utf-8") == "content"
 
 
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
-def test_what_is_no_file_is_not_replaced(make: Callable[[Path], None], tmp_path: Path) -> None:
-    path = tmp_path / "taken"
-    make(path)
-    with pytest.raises(InputError), whole_file(path) as part:
-        part.write_text("content", encoding="utf-8")
-    assert not path.is_file()
-    assert [each.name for each in tmp_path.iterdir()] == ["taken"]
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for taken in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(InputError), whole_file(taken):
+            pytest.fail("it has a part")
+    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_an_error_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space") as error, whole_file(tmp_path / "file"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert error.value.filename == str(tmp_path / "file")

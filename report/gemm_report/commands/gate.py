@@ -74,7 +74,7 @@ def _baseline(options: argparse.Namespace, new: list[Run], refusals: Refusals) -
         run
         for run in readable(paths, refusals)
         if run.record and any(_is_of(run.record.commit, name) for name in names)
-        if options.across_devices or not run.unlike(new[-1])
+        if "device" in options.across or not run.unlike(new[-1])
     ]
     if found:
         return _chosen(found, new[-1], reference)

@@ -48,11 +48,21 @@ CONDITIONS: Mapping[str, Callable[[Any], object]] = {
 }
 # A comparison is there to see what these change; and GPUs of one name are compared.
 _OF_THE_PROGRAM = ("commit", "GPU")
-MACHINE = ("device", "GPU", "driver", "runtime", "power limit")
-# Nobody chose these: equal runs may differ in them.
-OF_THE_MOMENT = ("host", "other processes on the GPU")
+# Where these differ nothing is compared unless --across names them; the device is Run.unlike's.
+ACROSS: Mapping[str, str] = {
+    "device": "device",
+    "gpu": "GPU",
+    "driver": "driver",
+    "library": "libraries",
+    "power": "power limit",
+    "clock": "test",
+    "build": "build type",
+    "fill": "fill",
+    "state": "state",
+    "cache": "cache",
+}
 # Earlier records do not have them: where one side is not known there is nothing to tell.
-_NEW = ("environment", "injected code", *OF_THE_MOMENT)
+_NEW = ("environment", "injected code", "host", "other processes on the GPU")
 
 
 def options_of(record: Record) -> list[str]:
@@ -67,16 +77,20 @@ def alikeness(record: Record, other: Record) -> int:
     )
 
 
-def compatible(record: Record, other: Record, but_for: Sequence[str]) -> bool:
-    """Whether two runs agree in all other conditions, and in what earlier records do not have."""
-    if library_changes([record], [other]):
-        return False
-    for what, of in CONDITIONS.items():
-        values = of(record), of(other)
-        unknown = what in _NEW and None in values
-        if what not in (*but_for, "libraries") and values[0] != values[1] and not unknown:
-            return False
-    return True
+def apart(base: Sequence[Record], new: Sequence[Record]) -> dict[str, str]:
+    """What must be equal and is known to differ: by its name in ACROSS, what it is on each side."""
+    found = {}
+    changed = library_changes(base, new)
+    if changed:
+        found["library"] = ", ".join(f"{name} {told}" for name, told in changed.items())
+    for name, what in ACROSS.items():
+        if name in ("device", "library"):
+            continue
+        sides = [dict.fromkeys(map(CONDITIONS[what], side)) for side in (base, new)]
+        if len({*sides[0], *sides[1]} - {None}) > 1:
+            was, now = (" and ".join(str(value) for value in side) for side in sides)
+            found[name] = f"{what} {was} in BASE, {now} in NEW"
+    return found
 
 
 def library_changes(base: Sequence[Record], new: Sequence[Record]) -> dict[str, str]:
@@ -117,10 +131,8 @@ def differences(base: Sequence[Record], new: Sequence[Record], of: Collection[st
         if what not in of or not known:
             continue
         if [len(values) for values in sides] == [1, 1]:
-            # A calibration is of one GPU.
-            rest = ": GPU-to-GPU variation is not part of the noise estimate"
             told = f"{what}: {sides[0][0]} in BASE, {sides[1][0]} in NEW"
-            found += [f"{told}{rest if what == 'GPU' else ''}"] if what != "commit" else []
+            found += [told] if what != "commit" else []
         else:
             named = zip(("BASE", "NEW"), sides, strict=True)
             found += [

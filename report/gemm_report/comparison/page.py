@@ -5,15 +5,15 @@ from collections.abc import Sequence
 
 from gemm_report.comparison.conditions import unlike
 from gemm_report.comparison.output import (
-    library_lines,
-    machine_lines,
+    across_lines,
     means,
     power_line,
     remarks,
     summary_line,
 )
+from gemm_report.comparison.rule import Verdict
 from gemm_report.comparison.run import Run
-from gemm_report.comparison.verdict import Case, Comparison, Verdict
+from gemm_report.comparison.verdict import Case, Comparison
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.shell import chip, document
 from gemm_report.site.table import Cell, Column, Line, table
@@ -22,7 +22,7 @@ from gemm_report.writing.quantity import change, quantity
 
 _WIDTH, _HEIGHT, _EDGE = 240, 16, 6
 _SIGNIFICANT = (Verdict.SLOWER, Verdict.FASTER)
-_TONES = {"slower": "bad", "ambiguous": "warn"}
+_TONES = {"slower": "bad", "clock": "warn", "ambiguous": "warn"}
 
 
 def page(comparison: Comparison) -> str:
@@ -45,9 +45,8 @@ def page(comparison: Comparison) -> str:
             "header",
             tag("p", f"{_side(comparison.base)} → {_side(comparison.new)}", class_="quiet"),
             tag("h1", "GEMM benchmark: comparison"),
-            *(tag("p", line, class_="answer") for line in library_lines(comparison)),
             tag("p", f"{said[0].upper()}{said[1:]}.", class_="answer"),
-            *(tag("p", line, class_="quiet") for line in machine_lines(comparison)),
+            *(tag("p", line, class_="answer") for line in across_lines(comparison)),
             tag("p", f"{power[0].upper()}{power[1:]}.", class_="quiet"),
             tag("nav", *chips, class_="chips", aria_label="Cases by verdict"),
         ),
@@ -69,7 +68,7 @@ def _means(comparison: Comparison) -> Html:
 
 
 def _cases(comparison: Comparison) -> Html:
-    cases = sorted(comparison.cases, key=lambda case: -case.time.ratio)
+    cases = sorted(comparison.cases, key=lambda case: -case.change.d)
     limit = _limit(cases, comparison.threshold)
     columns = [
         Column("case"),
@@ -83,7 +82,7 @@ def _cases(comparison: Comparison) -> Html:
     ]
     lines = []
     for case in cases:
-        name, time, cycles = case.verdict.value, case.time, case.cycles
+        name, cycles = case.verdict.value, case.cycles
         significant = ("significant only",) if case.verdict in _SIGNIFICANT else ()
         row = case.new_row
         needs = case.needs and f"needs {case.needs}"
@@ -93,9 +92,9 @@ def _cases(comparison: Comparison) -> Html:
             Cell(tag("span", name, class_=f"badge {_TONES.get(name, '')}".strip()),
                  choices=(name, *significant)),
             _interval(case, limit, comparison.threshold),
-            Cell(change(time.ratio), time.ratio),
-            f"{change(time.low)} to {change(time.high)}",
-            Cell(change(cycles.ratio), cycles.ratio) if cycles else "-",
+            Cell(change(case.ratio), case.ratio),
+            " to ".join(map(change, case.interval)),
+            Cell(change(cycles), cycles) if cycles else "-",
             *(Cell(quantity(s, "s"), s) for s in (case.base_seconds, case.new_seconds)),
         ]  # fmt: skip
         remarks = [tag("p", remark) for remark in (case.suspect, needs) if remark]
@@ -105,8 +104,8 @@ def _cases(comparison: Comparison) -> Html:
 
 def _limit(cases: Sequence[Case], threshold: float) -> float:
     """The largest logarithm that is drawn: of most intervals, and of every change."""
-    reaches = sorted(max(abs(math.log(end)) for end in case.time[1:]) for case in cases)
-    most = max((abs(math.log(case.time.ratio)) for case in cases), default=0.0)
+    reaches = sorted(max(abs(math.log(end)) for end in case.interval) for case in cases)
+    most = max((abs(case.change.d) for case in cases), default=0.0)
     usual = reaches[len(reaches) // 2] if reaches else 0.0
     return min(max(3 * math.log1p(threshold), usual, 1.2 * most), math.log(10))
 
@@ -117,9 +116,10 @@ def _interval(case: Case, limit: float, threshold: float) -> Html:
         return round(_WIDTH / 2 + share * (_WIDTH / 2 - _EDGE), 1)
 
     within, middle = x(1 + threshold), _HEIGHT // 2
-    line = f"M{_WIDTH // 2} 0v{_HEIGHT}M{x(case.time.low)} {middle}H{x(case.time.high)}"
+    low, high = map(x, case.interval)
+    line = f"M{_WIDTH // 2} 0v{_HEIGHT}M{low} {middle}H{high}"
     box = tag("rect", x=_WIDTH - within, width=round(2 * within - _WIDTH, 1), height=_HEIGHT)
-    parts = (box, tag("path", d=line), tag("circle", cx=x(case.time.ratio), cy=middle, r=3))
+    parts = (box, tag("path", d=line), tag("circle", cx=x(case.ratio), cy=middle, r=3))
     size = f"0 0 {_WIDTH} {_HEIGHT}"
     return tag("svg", *parts, class_="forest", viewBox=size, aria_hidden="true")
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise, product
-from statistics import fmean
+from statistics import fmean, median
 from typing import NamedTuple
 
 import numpy as np
@@ -88,6 +88,7 @@ class Change:
     processes: int
     verdict: Verdict = Verdict.AMBIGUOUS
     perhaps: str | None = None
+    shifted: bool = False  # the common shift of its kind is part of d
     detectable: float = math.inf  # a slowdown so large is called slower with 90 % probability
     noticed: float = math.inf  # or is ambiguous, and named: in neither case green
 
@@ -102,14 +103,15 @@ class Judgement(NamedTuple):
     @property
     def doubtful(self) -> bool:
         """Whether something seems slower and is not called so: that is not green."""
-        each = (*self.cases, *self.common.values())
-        seems = any(c.perhaps not in (None, APART) and c.d > 0 for c in each)
-        apart = any(c.perhaps == APART for c in each)
-        return seems or apart or any(c.verdict is Verdict.CLOCK and c.d > 0 for c in each)
+        seem = any(
+            (each.perhaps == TWO_SPEEDS or each.verdict is Verdict.CLOCK) and each.d > 0
+            for each in self.cases
+        )
+        return seem or any(each.perhaps == APART for each in self.common.values())
 
     def unseen(self, wanted: float) -> int:
         """In how many cases a slowdown of `wanted`, a fraction, might have passed as green."""
-        return sum(case.noticed > math.log1p(wanted) for case in self.cases)
+        return sum(bool(case.noticed > math.log1p(wanted)) for case in self.cases)
 
 
 def judge(
@@ -121,48 +123,48 @@ def judge(
 ) -> Judgement:
     """Arrays of log medians [process, case], NaN where a process has none."""
     relevant, of = math.log1p(threshold), np.asarray(kinds)
-    cases: list[Change] = [None] * len(kinds)  # type: ignore[list-item]
+    cases: dict[int, Change] = {}
     common: dict[str, Change] = {}
     rate = ERROR_RATE / max(len(kinds), 1)
     shifting = [kind for kind in dict.fromkeys(kinds) if sum(of == kind) >= _FEWEST_COMMON]
     for kind in dict.fromkeys(kinds):
         own = np.flatnonzero(of == kind)
-        sides = base[:, own], new[:, own]
+        first, second = base[:, own], new[:, own]
         if kind in shifting:
-            moved = _movements(*sides)
-            sides = tuple(s - m[:, None] for s, m in zip(sides, moved, strict=True))
+            moved = _movements(first, second)
+            first, second = first - moved[0][:, None], second - moved[1][:, None]
             assumed = Spread(_COMMON_SPREAD**2, _COMMON_DEGREES)
             shift = _change(*moved, assumed, _COMMON_ERROR_RATE / len(shifting))
             shift = _judged(shift, relevant)
             common[kind] = replace(shift, perhaps=APART) if shift.gap else shift
         assumed = Spread(SPREAD[kind] ** 2, _ASSUMED_DEGREES)
-        # What a level is depends on the usual spread, and that on the levels.
-        for _ in range(2):
-            pairs = [(s[0][~np.isnan(s[0])], s[1][~np.isnan(s[1])]) for s in zip(
-                sides[0].T, sides[1].T, strict=True)]  # fmt: skip
+        pairs = list(zip(first.T, second.T, strict=True))
+        for _ in range(2):  # what a level is depends on the usual spread, and that on the levels
             known = [spread_of(pair, assumed.variance) for pair in pairs]
             assumed = _usual([each for each in known if each.degrees]) or assumed
         for i, pair in zip(own, pairs, strict=True):
             cases[i] = _with_common(_change(*pair, assumed, rate), common.get(kind), relevant)
-    rarer = [case.rarer for case in cases if case.gap]
+    ordered = [cases[i] for i in range(len(kinds))]
     fewest = min(len(base), len(new))
-    by_chance = 0 if fewest < ENOUGH else parted(rarer, fewest)
-    cases = _excused(cases, by_chance)
+    rarer = [case.rarer for case in ordered if case.gap]
+    by_chance = parted(rarer, fewest) if fewest >= ENOUGH else 0
+    ordered = _excused(ordered, by_chance)
     if cycles is not None:
-        cases = [
-            _clocked(case, *(side[:, i] for side in cycles), relevant)
-            if kinds[i] == "throttled" else case
-            for i, case in enumerate(cases)
-        ]  # fmt: skip
-    return Judgement(cases, common, by_chance)
+        moved = [_moved(case, *(s[:, i] for s in cycles)) for i, case in enumerate(ordered)]
+        for i in np.flatnonzero(of == "throttled"):
+            ordered[i] = _clocked(ordered[i], moved[i], relevant)
+        if "throttled" in common:
+            middle = median([m for m, k in zip(moved, kinds, strict=True) if k == "throttled"])
+            common["throttled"] = _clocked(common["throttled"], middle, relevant)
+    return Judgement(ordered, common, by_chance)
 
 
-def levels(values: Sequence[float], variance: float) -> list[list[int]]:
+def levels(values: Floats, variance: float) -> list[list[int]]:
     """Which of one side's values belong together, the fastest first, as their indices.
 
-    `variance` is the usual one. More than two levels are none, but a case that scatters widely.
+    `variance` is the usual one. NaN is at none. More than two levels are none, but a case that scatters widely.
     """
-    order = sorted(range(len(values)), key=values.__getitem__)
+    order = sorted(np.flatnonzero(~np.isnan(values)).tolist(), key=values.__getitem__)
     gap = max(_GAP, _DEVIATIONS * math.sqrt(variance))
     found = [order[:1]]
     for before, after in pairwise(order):
@@ -174,7 +176,7 @@ def levels(values: Sequence[float], variance: float) -> list[list[int]]:
 
 def spread_of(sides: Sequence[Floats], usual: float) -> Spread:
     """Around the levels of each side; with no degrees of freedom where nothing tells it."""
-    groups = [side[level] for side in sides if len(side) for level in levels(side, usual)]
+    groups = [side[level] for side in sides for level in levels(side, usual)]
     degrees = sum(len(group) - 1 for group in groups)
     squares = sum(float(np.sum((group - group.mean()) ** 2)) for group in groups)
     return Spread(squares / max(degrees, 1), degrees)
@@ -227,10 +229,11 @@ def _change(base: Floats, new: Floats, usual: Spread, rate: float) -> Change:
     candidates = zip(*marked, strict=True) if min(map(len, found)) > 1 else product(*found)
     first, second = min(candidates, key=lambda c: abs(new[c[1]].mean() - base[c[0]].mean()))
     both = [(v, side) for v, side in zip((base, new), found, strict=True) if len(side) > 1]
-    gap = max((v[side[1]].mean() - v[side[0]].mean() for v, side in both), default=0.0)
+    gap = max((float(v[s[1]].mean() - v[s[0]].mean()) for v, s in both), default=0.0)
     # A side of one level is at that of the other which is closest.
     at = len(found[0][0]) + len(found[1][0]) if len(both) > 1 else len(first) + len(second)
-    total = len(base) + len(new)
+    counts = [sum(map(len, side)) for side in found]
+    total = sum(counts)
     rarer = min(at, total - at) / total
     own = spread_of((base, new), usual.variance)
     degrees = own.degrees + usual.degrees
@@ -240,8 +243,8 @@ def _change(base: Floats, new: Floats, usual: Spread, rate: float) -> Change:
     sd = math.sqrt(variance * (1 / len(first) + 1 / len(second)))
     reach = sd * float(stdtrit(degrees, 1 - rate / 2))
     d = float(new[second].mean() - base[first].mean())
-    return Change(d, sd, degrees, reach, tuple(first), tuple(second), gap, rarer,
-                  min(len(base), len(new)))  # fmt: skip
+    levels_ = tuple(first), tuple(second)
+    return Change(d, sd, degrees, reach, *levels_, gap, rarer, processes=min(counts))
 
 
 def _judged(change: Change, relevant: float, also: float = 0.0) -> Change:
@@ -272,7 +275,7 @@ def _with_common(own: Change, common: Change | None, relevant: float) -> Change:
         unseen = max(found.detectable, common.detectable)
         found = replace(found, detectable=unseen, noticed=unseen)
         return replace(found, verdict=Verdict.AMBIGUOUS) if unsure else found
-    found = _judged(replace(own, d=own.d + common.d), relevant, common.reach)
+    found = _judged(replace(own, d=own.d + common.d, shifted=True), relevant, common.reach)
     follows = abs(own.d) <= own.reach and found.d * common.d > 0 and abs(found.d) > relevant
     return replace(found, verdict=common.verdict) if follows else found
 
@@ -282,7 +285,7 @@ def _excused(cases: Sequence[Change], by_chance: int) -> list[Change]:
     found = list(cases)
     for way in (Verdict.SLOWER, Verdict.FASTER):
         changed = [i for i, case in enumerate(cases) if case.verdict is way]
-        changed = [i for i in changed if abs(cases[i].d) <= WIDEST]
+        changed = [i for i in changed if abs(cases[i].d) <= WIDEST and not cases[i].shifted]
         for i in sorted(changed, key=lambda i: abs(cases[i].d))[:by_chance]:
             found[i] = replace(found[i], verdict=Verdict.AMBIGUOUS, perhaps=TWO_SPEEDS)
     if by_chance:
@@ -290,9 +293,13 @@ def _excused(cases: Sequence[Change], by_chance: int) -> list[Change]:
     return found
 
 
-def _clocked(case: Change, base: Floats, new: Floats, relevant: float) -> Change:
+def _moved(case: Change, base: Floats, new: Floats) -> float:
+    """In cycles, of the processes that are compared."""
+    return float(new[list(case.new)].mean() - base[list(case.base)].mean())
+
+
+def _clocked(change: Change, cycles: float, relevant: float) -> Change:
     """The power limit changes the clock, and with it the time, of equal code too."""
-    moved = float(new[list(case.new)].mean() - base[list(case.base)].mean())
-    clock = abs(moved) < min(relevant, abs(case.d) / 2)
-    changed = case.verdict in (Verdict.SLOWER, Verdict.FASTER) or case.perhaps
-    return replace(case, verdict=Verdict.CLOCK) if clock and changed else case
+    clock = abs(cycles) < min(relevant, abs(change.d) / 2)
+    changed = change.verdict in (Verdict.SLOWER, Verdict.FASTER) or change.perhaps == TWO_SPEEDS
+    return replace(change, verdict=Verdict.CLOCK) if clock and changed else change

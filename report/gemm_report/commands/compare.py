@@ -16,8 +16,8 @@ verdict. --across names conditions that may differ between the sides: device, gp
 power (limit), clock (setting), build (type), fill, state, cache. They are named in the second line.
 --across=device tells the speed of NEW over BASE by precision, per clock and per watt; no verdict.
 
---json: `cases` (worst first) have name, verdict, base_seconds, new_seconds, cycles (ratio), time
-(ratio of the processes that are compared, low and high of its interval), sd (of the log ratio),
+--json: `cases` (worst first) have name, verdict, base_seconds, new_seconds, ratio (NEW over BASE),
+cycles (ratio), time (ratio of the processes that are compared, low and high of its interval), sd,
 detectable (a fraction, of what is called slower), suspect, needs, and kernel, parameters,
 precision, layout, m, n, k, throttled_share of the row. The other keys are ending (the exit code),
 regression, counts, detectable, unseen (cases in which --require-power might pass), threshold,
@@ -126,9 +126,6 @@ def judged(options: argparse.Namespace, base: list[Run], new: list[Run], refusal
     from gemm_report.comparison import output, page
     from gemm_report.comparison.verdict import Ending, compare
 
-    for run in base:
-        if run.timed and any(run.timed == each.timed for each in new):
-            raise RecordError(f"{run.path}: is in BASE and in NEW: give two sides")
     other = _other_device(base, new)
     if other and "device" in options.across:
         return _across(options, base, new, refusals)
@@ -139,6 +136,9 @@ def judged(options: argparse.Namespace, base: list[Run], new: list[Run], refusal
         told = "; ".join(told for _, told in refused)
         complain(other or f"{told}: give runs that are alike, or --across={names}")
         return Ending.REFUSED
+    for run in base:
+        if run.timed and any(run.timed == each.timed for each in new):
+            raise RecordError(f"{run.path}: is in BASE and in NEW: give two sides")
     comparison = compare(
         base,
         new,

@@ -338,6 +338,7 @@ def _case(case: Case) -> dict[str, Any]:
         "name": case.name,
         "verdict": case.verdict.value,
         **{key: getattr(case, key) for key in ("base_seconds", "new_seconds", "cycles")},
+        "ratio": case.of_means,
         "time": {"ratio": case.ratio, "low": low, "high": high},
         "sd": case.change.sd,
         **{key: getattr(case, key) for key in ("detectable", "suspect", "needs")},

@@ -64,7 +64,7 @@ def test_markdown_holds_no_markup_of_names() -> None:
     text = markdown(comparison(list(NASTY)))
     assert set(re.findall(r"<[^>]*>", text)) == {"<code>", "</code>"}
     assert not re.search(
-        r"[`*_~\[\]\x00-\x09\x0b-\x1f]|@\w", text.replace("**The", "").replace("now:**", "")
+        r"[`*_~\[\]\x00-\x09\x0b-\x1f]|@\w", text.replace("**", "")
     )
 
 

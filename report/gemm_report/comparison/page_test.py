@@ -28,7 +28,7 @@ def slower(gpu: Record, rewritten: Any) -> Run:
 def test_the_verdict_comes_first(gpu: Record, slower: Run) -> None:
     made = page(compare([run_of(gpu)], [slower]))
     answer = re.search(r'class="answer">(.*?)<', made)
-    assert answer and answer[1].startswith("REGRESSION: of ")
+    assert answer and answer[1].startswith("WRONG RESULTS: of ")
     assert made.index('class="answer"') < made.index("<table")
 
 

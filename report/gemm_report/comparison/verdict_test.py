@@ -77,7 +77,9 @@ def test_endings(changes: list[float], count: int, wanted: float, ending: Ending
 
 
 def test_a_run_is_the_same_as_itself(gpu: Record) -> None:
-    found = compare([run_of(gpu)] * 3, [run_of(gpu)] * 3)
+    run = run_of(gpu)
+    run = dataclasses.replace(run, failed=frozenset())
+    found = compare([run] * 3, [run] * 3)
     assert len(found.cases) > 20
     assert all(case.ratio == 1 for case in found.cases)
     assert found.count(Verdict.SAME) > 15

@@ -22,7 +22,6 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import strategies as st  # noqa: E402
 
 from gemm_report.cli import BAD_INPUT, COMMANDS, main  # noqa: E402
-from gemm_report.comparison.noise.calibration_test import DOCUMENT as CALIBRATION  # noqa: E402
 from gemm_report.conftest import TESTDATA  # noqa: E402
 from gemm_report.exchange.foreign_test import (  # noqa: E402
     GOOGLE,
@@ -82,21 +81,8 @@ USES: Mapping[str, Use] = {
     "history": Use(
         lambda at: [at.folder, "-o", f"{at.out}/history", "--json", f"{at.out}/h.json"], 30, 2
     ),
-    "calibrate": Use(lambda at: [at.record, at.good, "-o", f"{at.out}/noise.json"], 30),
     "compare": Use(
         lambda at: [at.record, at.good, *ENOUGH, "--json", f"{at.out}/verdicts.json"], 30
-    ),
-    "compare with noise": Use(
-        lambda at: [
-            at.good,
-            at.good,
-            *ENOUGH,
-            "--noise",
-            at.record,
-            "--markdown",
-            f"{at.out}/a.md",
-        ],
-        30,
     ),
     "gate": Use(
         lambda at: [
@@ -148,11 +134,11 @@ def tiny() -> dict[str, Any]:
 
 
 TINY = tiny()
+FAILED = {"fleet": 1, "compare": 5, "gate": 5}
 
-# What a command also reads: other tools' files, and calibrations.
+# What a command also reads: other tools' files.
 OTHERS = [
     json.loads(GOOGLE),
-    CALIBRATION,
     nvbench(
         state(1, [summary("nv/cold/time/gpu/mean", "1e-3"), samples("good.json", 3)]),
         state(2, None, is_skipped=True, skip_reason="too small"),
@@ -389,10 +375,9 @@ def test_every_command_is_tried() -> None:
 
 @pytest.mark.parametrize("command", USES)
 def test_a_sound_file_is_taken_by(command: str) -> None:
-    sound = CALIBRATION if "noise" in command else TINY
-    content = json.dumps({**sound, "surplus": 1}).encode()
-    bad_gpu = command == "fleet"  # a row of the record failed
-    assert code_of(command, content, "record.json") == bad_gpu
+    content = json.dumps({**TINY, "surplus": 1}).encode()
+    # A row of the record failed, and compare gets it as NEW, too.
+    assert code_of(command, content, "record.json") == FAILED.get(command, 0)
 
 
 @pytest.mark.parametrize("command", USES)

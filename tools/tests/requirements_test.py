@@ -30,7 +30,6 @@ RUNS = {
     "kernels": ["kernels", LADDER, "--readme={}/kernels.md", "--pictures={}"],
     "ratios": ["ratios", GPU, "--kernels=.", "-o", "{}"],
     "tune": ["tune", LADDER, "-o", "{}"],
-    "calibrate": ["calibrate", GPU, "{}/gpu.json", "-o", "{}/noise.json"],
     "compare": ["compare", GPU, "{}/gpu.json"],
     "gate": ["gate", "{}", f"--baseline={GPU}", "--new={}/gpu.json"],
     "explain": ["explain", "Naive", "4096", "--modelled", f"--record={LADDER}"],

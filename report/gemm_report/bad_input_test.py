@@ -278,22 +278,26 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("case", STREAMS)
-@pytest.mark.parametrize("arguments", [["--help"], ["compare", "{record}", "{record}"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["compare", "{record}", "{other}"]])
 def test_output_that_cannot_be_written_is_one_line_and_exit_3(
-    case: str, arguments: list[str], gpu_path: Path
+    case: str, arguments: list[str], gpu_path: Path, rewritten: Callable[..., Path]
 ) -> None:
     how, expected = STREAMS[case]
-    done = in_shell(f'"$@" {how}', [each.format(record=gpu_path) for each in arguments])
+    other = rewritten("other.json", 1.1)
+    done = in_shell(f'"$@" {how}', [a.format(record=gpu_path, other=other) for a in arguments])
     complaint = done.stderr.decode()
     assert done.returncode == BAD_INPUT
     assert complaint == (f"gemm-report: {complaint[13:-1]}\n" if expected else "")
     assert expected in complaint
 
 
-def test_a_reader_that_has_gone_is_one_line_and_exit_3(gpu_path: Path) -> None:
+def test_a_reader_that_has_gone_is_one_line_and_exit_3(
+    gpu_path: Path, rewritten: Callable[..., Path]
+) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "gemm_report", "compare", str(gpu_path), str(gpu_path)]
+    command = [sys.executable, "-m", "gemm_report", "compare", str(gpu_path)]
+    command.append(str(rewritten("other.json", 1.1)))
     done = subprocess.run(
         command, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60, cwd=FOLDER
     )

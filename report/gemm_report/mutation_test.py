@@ -134,6 +134,10 @@ def tiny() -> dict[str, Any]:
 
 
 TINY = tiny()
+GOOD = json.loads(json.dumps(TINY))
+for each in GOOD["benchmarks"]:
+    if each["gemm"]["samples_seconds"]:
+        each["gemm"]["samples_seconds"][0] *= 1.001
 FAILED = {"fleet": 1, "compare": 5, "gate": 5}
 
 # What a command also reads: other tools' files.
@@ -324,7 +328,7 @@ def code_of(command: str, content: bytes, name: str) -> int:
         for folder in ("in", "in/device", "out"):
             (root / folder).mkdir()
         (root / "in" / "device" / name).write_bytes(content)
-        (root / "good.json").write_text(json.dumps(TINY), encoding="utf-8")
+        (root / "good.json").write_text(json.dumps(GOOD), encoding="utf-8")
         for page, parts in PAGES.items():
             edges = [f"<!-- gemm_report:{edge} {part} -->\n" for part in parts for edge in EDGES]
             (root / "out" / page).write_text("".join(edges), encoding="utf-8")

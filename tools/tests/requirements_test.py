@@ -1,5 +1,6 @@
 """Each command of gemm-report imports what tools/requirements.txt lists for it."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -74,6 +75,11 @@ def test_a_command_imports_what_is_listed_for_it(run: str, tmp_path: Path) -> No
     if missing := [module for module in needs if not find_spec(module)]:
         pytest.skip(f"pip install {' '.join(missing)}")
     another = Path(GPU).read_text(encoding="utf-8").replace("2025-", "2024-")
+    document = json.loads(another)
+    for each in document["benchmarks"]:
+        if samples := (each.get("gemm") or {}).get("samples_seconds"):
+            samples[0] *= 1.001
+    another = json.dumps(document)
     (tmp_path / "gpu.json").write_text(another, encoding="utf-8")
     shutil.copy(ROOT / "README.md", tmp_path)
     shutil.copy(ROOT / "docs" / "results.md", tmp_path)
@@ -86,5 +92,5 @@ def test_a_command_imports_what_is_listed_for_it(run: str, tmp_path: Path) -> No
         text=True,
         check=False,
     )
-    assert done.returncode in (0, 1, 2), done.stderr
+    assert done.returncode in (0, 1, 2, 5), done.stderr
     assert set(filter(None, done.stdout.splitlines()[-1].split(","))) == needs, done.stderr

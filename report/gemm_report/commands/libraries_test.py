@@ -112,9 +112,7 @@ def test_a_release_that_is_not_known_is_told_and_compared(
     assert f"libraries: not known in BASE, cuBLAS {NEW}" in said
 
 
-def test_the_gate_says_it_too(
-    sides: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_gate_says_it_too(sides: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     folder = sides[0].parent
     options = ["gate", str(folder), "--baseline=aaaaaaaa", f"--new={sides[1]}"]
     assert main(options) == REFUSED

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from gemm_report.comparison.conditions import ACROSS, CONDITIONS, apart, differences, library_changes
+from gemm_report.comparison.conditions import (
+    ACROSS,
+    CONDITIONS,
+    apart,
+    differences,
+    library_changes,
+)
 from gemm_report.comparison.output import as_json
 from gemm_report.comparison.rule import Verdict
 from gemm_report.comparison.run import run_of

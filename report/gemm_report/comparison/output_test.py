@@ -38,9 +38,7 @@ def side(logs: dict[str, float], untimed: dict[str, str] | None = None) -> Run:
     return Run(Path("made.json"), "Test GPU", timed, untimed, failed=frozenset(untimed))
 
 
-def comparison(
-    names: list[str], change: float = math.log(2.0), processes: int = 1
-) -> Comparison:
+def comparison(names: list[str], change: float = math.log(2.0), processes: int = 1) -> Comparison:
     base = side(dict.fromkeys(names, 0.0) | {"broken": 0.0})
     new = side(dict.fromkeys(names, change), {"broken": NASTY[0]})
     return compare([base] * processes, [new] * processes, across={"driver": "1 in BASE, 2 in NEW"})
@@ -63,9 +61,7 @@ def test_markdown_fits_a_comment_whatever_the_names(count: int) -> None:
 def test_markdown_holds_no_markup_of_names() -> None:
     text = markdown(comparison(list(NASTY)))
     assert set(re.findall(r"<[^>]*>", text)) == {"<code>", "</code>"}
-    assert not re.search(
-        r"[`*_~\[\]\x00-\x09\x0b-\x1f]|@\w", text.replace("**", "")
-    )
+    assert not re.search(r"[`*_~\[\]\x00-\x09\x0b-\x1f]|@\w", text.replace("**", ""))
 
 
 def test_a_terminal_gets_no_control_characters() -> None:

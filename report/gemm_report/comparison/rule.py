@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 THRESHOLD = 0.01
 ERROR_RATE = 0.05  # of all cases together
-_COMMON_ERROR_RATE = 0.02  # of all common shifts together: few processes tell of their spread
+_COMMON_ERROR_RATE = 0.015  # of all common shifts together: few processes tell of their spread
 POWER = 0.9  # slowdowns of the size `detectable` are found with this probability
 ENOUGH = 3  # processes of a side: fewer do not show which of them is unusual
 
@@ -162,7 +162,8 @@ def judge(
 def levels(values: Floats, variance: float) -> list[list[int]]:
     """Which of one side's values belong together, the fastest first, as their indices.
 
-    `variance` is the usual one. NaN is at none. More than two levels are none, but a case that scatters widely.
+    `variance` is the usual one, and NaN is at no level. More than two levels are none, but a case
+    that scatters widely.
     """
     order = sorted(np.flatnonzero(~np.isnan(values)).tolist(), key=values.__getitem__)
     gap = max(_GAP, _DEVIATIONS * math.sqrt(variance))

@@ -1,6 +1,6 @@
 """Under which conditions records were made, as far as these decide what may be compared."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -107,39 +107,22 @@ def library_changes(base: Sequence[Record], new: Sequence[Record]) -> dict[str, 
     }
 
 
-def unlike(base: Sequence[Record], new: Sequence[Record]) -> list[tuple[str, list[str], list[str]]]:
-    """In which conditions two sides, or the processes of one side, differ; each one's values."""
+def differences(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
+    """What is not in ACROSS and differs between two sides or within one, a line for each."""
     found = []
-    for what, of in CONDITIONS.items():
-        first, second = (
-            list(dict.fromkeys("not known" if of(r) is None else str(of(r)) for r in side))
+    others = [what for what in CONDITIONS if what not in (*ACROSS.values(), "commit")]
+    for what in (*others, "libraries"):
+        was, now = (
+            list(dict.fromkeys("not known" if (v := CONDITIONS[what](r)) is None else str(v)
+                               for r in side))
             for side in (base, new)
-        )
-        if what in _NEW and "not known" in (*first, *second):
-            continue
-        if first != second or len(first) > 1:
-            found.append((what, first, second))
-    return found
-
-
-def differences(base: Sequence[Record], new: Sequence[Record], of: Collection[str]) -> list[str]:
-    """The same of these conditions, a line for each."""
-    found = []
-    for what, *sides in unlike(base, new):
+        )  # fmt: skip
+        unknown = "not known" in (*was, *now)
         # Other releases are told by library_changes, and what only one side has loaded is none.
-        known = what != "libraries" or any("not known" in side for side in sides)
-        if what not in of or not known:
+        if (what == "libraries" and not unknown) or (what in _NEW and unknown):
             continue
-        if [len(values) for values in sides] == [1, 1]:
-            told = f"{what}: {sides[0][0]} in BASE, {sides[1][0]} in NEW"
-            found += [told] if what != "commit" else []
-        else:
-            named = zip(("BASE", "NEW"), sides, strict=True)
-            found += [
-                f"{what}: differs within {name}: {', '.join(values)}"
-                for name, values in named
-                if len(values) > 1
-            ]
+        if was != now or len(was) > 1:
+            found.append(f"{what}: {', '.join(was)} in BASE, {', '.join(now)} in NEW")
     return found
 
 

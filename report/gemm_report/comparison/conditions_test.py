@@ -7,7 +7,6 @@ import pytest
 
 from gemm_report.comparison.conditions import (
     ACROSS,
-    CONDITIONS,
     apart,
     differences,
     library_changes,
@@ -32,7 +31,7 @@ QUIET = Host(cpus=16, busy_share=0.001, steal_share=0.0)
 
 
 def told(base: Record, new: Record) -> str:
-    return "\n".join(differences([base], [new], CONDITIONS))
+    return "\n".join(differences([base], [new]))
 
 
 def with_environment(record: Record, **variables: str) -> Record:

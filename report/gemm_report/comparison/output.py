@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import geometric_mean
 from typing import Any
 
-from gemm_report.comparison.conditions import ACROSS, CONDITIONS, differences, incomplete
+from gemm_report.comparison.conditions import differences, incomplete
 from gemm_report.comparison.rule import ENOUGH, ERROR_RATE, POWER, WIDEST, Verdict
 from gemm_report.comparison.run import Run
 from gemm_report.comparison.verdict import Case, Comparison, Ending, common_lines
@@ -115,11 +115,10 @@ def means(comparison: Comparison) -> list[tuple[str, int, float]]:
 
 def remarks(comparison: Comparison) -> list[str]:
     """What a reader has to know besides the cases, a line for each."""
-    others = set(CONDITIONS).difference(ACROSS.values()) | {"libraries"}
     return [
         *common_lines(comparison),
         *speeds_lines(comparison),
-        *differences(*_records(comparison), others),
+        *differences(*_records(comparison)),
         *incomplete(*_records(comparison)),
         *_named("no longer timed", comparison.missing),
         *_named("only in NEW", comparison.added),

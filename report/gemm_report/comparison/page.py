@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 
-from gemm_report.comparison.conditions import unlike
 from gemm_report.comparison.output import (
     across_lines,
     means,
@@ -33,12 +32,12 @@ def page(comparison: Comparison) -> str:
     counts.insert(0, ("significant only", significant))
     chips = [chip(name, n, "verdict", _TONES.get(name)) for name, n in counts]
     wrong = [tag("li", tag("code", name), ": ", why) for name, why in comparison.failed.items()]
+    averages = [f"{name}: {change(mean)} ({n} cases)" for name, n, mean in means(comparison)]
+    told = [f"geometric mean of the times, {line}" for line in averages] + remarks(comparison)
     parts = [
         ("wrong", "Wrong now", tag("ul", *wrong) if wrong else Html("")),
-        ("means", "Geometric means", _means(comparison)),
         ("rows", "Cases", _cases(comparison)),
-        ("differences", "What differs", _differences(comparison)),
-        ("remarks", "Remarks", tag("ul", *(tag("li", line) for line in remarks(comparison)))),
+        ("remarks", "Remarks", tag("ul", *(tag("li", line) for line in told))),
     ]
     body = [
         tag(
@@ -59,12 +58,6 @@ def _side(runs: Sequence[Run]) -> str:
     commits = dict.fromkeys(run.record.commit[:12] for run in runs if run.record)
     what = runs[0].path.name if len(runs) == 1 else f"{len(runs)} processes"
     return f"{what} ({', '.join(commits)})" if commits else what
-
-
-def _means(comparison: Comparison) -> Html:
-    columns = ["precision", Column("cases", True), Column("time, NEW over BASE", True)]
-    lines = [[name, str(n), Cell(change(mean), mean)] for name, n, mean in means(comparison)]
-    return table(columns, lines, "geometric means", tools=False)
 
 
 def _cases(comparison: Comparison) -> Html:
@@ -122,21 +115,3 @@ def _interval(case: Case, limit: float, threshold: float) -> Html:
     parts = (box, tag("path", d=line), tag("circle", cx=x(case.ratio), cy=middle, r=3))
     size = f"0 0 {_WIDTH} {_HEIGHT}"
     return tag("svg", *parts, class_="forest", viewBox=size, aria_hidden="true")
-
-
-def _differences(comparison: Comparison) -> Html:
-    """The conditions of both sides that are not alike, the clocks, and the machine code."""
-    records = [[r.record for r in side if r.record] for side in (comparison.base, comparison.new)]
-    if not all(records):
-        return Html("")
-    lines = [[what, ", ".join(old), ", ".join(new)] for what, old, new in unlike(*records)]
-    base = {name: each.row for run in comparison.base for name, each in run.timed.items()}
-    pairs = [(base[c.name], c.new_row) for c in comparison.cases if c.new_row and c.name in base]
-    clocks = [[row.sm_hz for row in rows if row and row.sm_hz] for rows in zip(*pairs, strict=True)]
-    if clocks and all(clocks):
-        low_high = [f"{min(hz) / 1e6:.0f} to {max(hz) / 1e6:.0f} MHz" for hz in clocks]
-        lines.append(["SM clock, medians", *low_high])
-    known = [(o, n) for o, n in pairs if o and o.fingerprint and n.fingerprint]
-    changed = sum(old.fingerprint != new.fingerprint for old, new in known)
-    lines.append(["machine code", "", f"another in {changed} of {len(known)} cases that tell"])
-    return table(["condition", "BASE", "NEW"], lines, "differences", tools=False)

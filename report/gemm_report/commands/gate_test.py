@@ -54,6 +54,17 @@ def test_the_newest_record_is_held_against_those_of_a_commit(
     assert gate(results / "gpu", "--baseline=aaaa1111bbbb" + "0" * 28) == REGRESSION
 
 
+def test_the_newest_and_those_of_its_commit_are_the_processes(
+    results: Path, rewritten: Rewritten, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for i, factor in enumerate((1.05, 1.051, 1.049)):
+        rewritten(f"results/gpu/2025030{i}T000000Z-eeee2222dddd.json", factor, of("eeee2222dddd"))
+    assert gate(results, "--baseline=aaaa1111") == REGRESSION
+    said = capsys.readouterr().out
+    assert "BASE  3 processes" in said
+    assert "NEW   3 processes, commit eeee2222dddd" in said
+
+
 def test_the_baseline_may_be_a_path(results: Path) -> None:
     record = results / "gpu" / "20250100T000000Z-aaaa1111bbbb.json"
     assert gate(results, "--baseline", record) == REGRESSION

@@ -46,8 +46,6 @@ CONDITIONS: Mapping[str, Callable[[Any], object]] = {
     "command": lambda record: " ".join(options_of(record)),
     **{name: attrgetter(f"method.{name}") for name in ("fill", "test", "state", "cache", "target")},
 }
-# A comparison is there to see what these change; and GPUs of one name are compared.
-_OF_THE_PROGRAM = ("commit", "GPU")
 # Where these differ nothing is compared unless --across names them; the device is Run.unlike's.
 ACROSS: Mapping[str, str] = {
     "device": "device",
@@ -68,13 +66,6 @@ _NEW = ("environment", "injected code", "host", "other processes on the GPU")
 def options_of(record: Record) -> list[str]:
     """The command but for where its record went, which is another place for every process."""
     return [word for word in record.command if not word.startswith("--benchmark_out")]
-
-
-def alikeness(record: Record, other: Record) -> int:
-    """In how many conditions two runs of whatever code agree."""
-    return sum(
-        of(record) == of(other) for what, of in CONDITIONS.items() if what not in _OF_THE_PROGRAM
-    )
 
 
 def apart(base: Sequence[Record], new: Sequence[Record]) -> dict[str, str]:

@@ -43,7 +43,7 @@ _COMMON_SPREAD, _COMMON_DEGREES, _FEWEST_COMMON = 0.0005, 2.0, 8
 _FEWEST_ALIKE, _FEWEST_DEGREES, _MOST_DEGREES = 8, 0.5, 12.0
 
 # Of logarithms. A gap between two levels is as wide as this and as so many usual deviations.
-_GAP, _DEVIATIONS = 0.015, 5.0
+_GAP, _COMMON_GAP, _DEVIATIONS = 0.015, 0.03, 5.0
 WIDEST = math.log(1.15)  # more than two speeds of equal code differ
 _BY_CHANCE = 0.02
 
@@ -134,7 +134,7 @@ def judge(
             moved = _movements(first, second)
             first, second = first - moved[0][:, None], second - moved[1][:, None]
             assumed = Spread(_COMMON_SPREAD**2, _COMMON_DEGREES)
-            shift = _change(*moved, assumed, _COMMON_ERROR_RATE / len(shifting))
+            shift = _change(*moved, assumed, _COMMON_ERROR_RATE / len(shifting), _COMMON_GAP)
             shift = _judged(shift, relevant)
             common[kind] = replace(shift, perhaps=APART) if shift.gap else shift
         assumed = Spread(SPREAD[kind] ** 2, _ASSUMED_DEGREES)
@@ -159,14 +159,14 @@ def judge(
     return Judgement(ordered, common, by_chance)
 
 
-def levels(values: Floats, variance: float) -> list[list[int]]:
+def levels(values: Floats, variance: float, least: float = _GAP) -> list[list[int]]:
     """Which of one side's values belong together, the fastest first, as their indices.
 
     `variance` is the usual one, and NaN is at no level. More than two levels are none, but a case
     that scatters widely.
     """
     order = sorted(np.flatnonzero(~np.isnan(values)).tolist(), key=values.__getitem__)
-    gap = max(_GAP, _DEVIATIONS * math.sqrt(variance))
+    gap = max(least, _DEVIATIONS * math.sqrt(variance))
     found = [order[:1]]
     for before, after in pairwise(order):
         if values[after] - values[before] > gap:
@@ -175,9 +175,9 @@ def levels(values: Floats, variance: float) -> list[list[int]]:
     return found if len(found) <= 2 else [order]
 
 
-def spread_of(sides: Sequence[Floats], usual: float) -> Spread:
+def spread_of(sides: Sequence[Floats], usual: float, least: float = _GAP) -> Spread:
     """Around the levels of each side; with no degrees of freedom where nothing tells it."""
-    groups = [side[level] for side in sides for level in levels(side, usual)]
+    groups = [side[level] for side in sides for level in levels(side, usual, least)]
     degrees = sum(len(group) - 1 for group in groups)
     squares = sum(float(np.sum((group - group.mean()) ** 2)) for group in groups)
     return Spread(squares / max(degrees, 1), degrees)
@@ -223,9 +223,11 @@ def _usual(known: Sequence[Spread]) -> Spread | None:
     return Spread(float(middle / fdtri(degrees, most, 0.5)), most)
 
 
-def _change(base: Floats, new: Floats, usual: Spread, rate: float) -> Change:
+def _change(
+    base: Floats, new: Floats, usual: Spread, rate: float, least: float = _GAP
+) -> Change:
     """Of the levels that are closest, not judged yet."""
-    found = [levels(side, usual.variance) for side in (base, new)]
+    found = [levels(side, usual.variance, least) for side in (base, new)]
     marked = ((side[0], side[-1], max(side, key=len)) for side in found)
     candidates = zip(*marked, strict=True) if min(map(len, found)) > 1 else product(*found)
     first, second = min(candidates, key=lambda c: abs(new[c[1]].mean() - base[c[0]].mean()))
@@ -236,7 +238,7 @@ def _change(base: Floats, new: Floats, usual: Spread, rate: float) -> Change:
     counts = [sum(map(len, side)) for side in found]
     total = sum(counts)
     rarer = min(at, total - at) / total
-    own = spread_of((base, new), usual.variance)
+    own = spread_of((base, new), usual.variance, least)
     degrees = own.degrees + usual.degrees
     drawn = (own.variance * own.degrees + usual.variance * usual.degrees) / degrees
     # A case that scatters more than others keeps its own spread: it may be another kind of case.

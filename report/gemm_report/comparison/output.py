@@ -98,7 +98,9 @@ def speeds_lines(comparison: Comparison) -> list[str]:
 
 
 def _percent(slowdown: float) -> str:
-    return f"{100 * max(slowdown, 0.0):.2g} %" if slowdown < 1 else f"factor {1 + slowdown:.3g}"
+    if slowdown < 1:
+        return f"{100 * max(slowdown, 0.0):.2g} %"
+    return f"factor {1 + slowdown:.2g}" if slowdown < 9 else "more than factor 10"
 
 
 def _by_precision(cases: Iterable[Case]) -> dict[str, list[Case]]:

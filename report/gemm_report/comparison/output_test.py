@@ -172,6 +172,14 @@ def test_what_could_be_seen_is_told() -> None:
     assert "unseen" not in power_line(comparison(["one", "two"], 0.0, 3))
 
 
+def test_no_absurd_number_is_told() -> None:
+    sides = [
+        [Run(Path(f"{i}"), None, {"one": Timed("one", (10.0**i,))}, {}) for i in order]
+        for order in ((0, 3, 1), (2, 0, 4))
+    ]
+    assert "a slowdown of more than factor 10 in any" in power_line(compare(*sides))
+
+
 def test_means_are_geometric() -> None:
     ((name, count, mean),) = means(comparison(["one", "two"]))
     assert (name, count, mean) == ("all cases", 2, pytest.approx(2.0))

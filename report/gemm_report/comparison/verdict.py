@@ -10,6 +10,7 @@ import numpy as np
 
 from gemm_report.comparison.conditions import library_changes
 from gemm_report.comparison.rule import (
+    APART,
     ENOUGH,
     THRESHOLD,
     TWO_SPEEDS,
@@ -248,7 +249,7 @@ def _case(
     known = None if math.isnan(at_clock) else at_clock
     rows = [side[-1].row for side in sides]
     suspects, needs, verdict = [], None, found.verdict
-    if abs(found.d) > relevant and verdict is not Verdict.SAME:
+    if found.perhaps == TWO_SPEEDS or verdict not in (Verdict.SAME, Verdict.AMBIGUOUS):
         suspects = _suspects(found.d, known, *rows, libraries, relevant)
     slower = sides[found.d > 0]
     busy = _busy(slower, sides[found.d <= 0])
@@ -350,12 +351,12 @@ def common_lines(comparison: Comparison) -> list[str]:
     for kind, found in comparison.judgement.common.items():
         told = f"common shift of the {kind} cases"
         by = change(_exp(found.d))
-        if found.perhaps:
+        if found.perhaps == APART:
             lines.append(f"{told}: not known, since a whole process is apart: run it again")
         elif found.verdict in (Verdict.SLOWER, Verdict.FASTER, Verdict.CLOCK):
             rest = "look at the GPU (clock, power, driver) and the build before the kernels"
             lines.append(f"{told}: {found.verdict.value}, {by}: {rest}")
-        elif found.verdict is Verdict.AMBIGUOUS:
+        elif found.verdict is Verdict.AMBIGUOUS and not found.perhaps:
             lines.append(f"{told}: ambiguous, {by} ± {100 * found.reach:.2g} %")
     return lines
 

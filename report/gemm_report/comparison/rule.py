@@ -223,9 +223,7 @@ def _usual(known: Sequence[Spread]) -> Spread | None:
     return Spread(float(middle / fdtri(degrees, most, 0.5)), most)
 
 
-def _change(
-    base: Floats, new: Floats, usual: Spread, rate: float, least: float = _GAP
-) -> Change:
+def _change(base: Floats, new: Floats, usual: Spread, rate: float, least: float = _GAP) -> Change:
     """Of the levels that are closest, not judged yet."""
     found = [levels(side, usual.variance, least) for side in (base, new)]
     marked = ((side[0], side[-1], max(side, key=len)) for side in found)

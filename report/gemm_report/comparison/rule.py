@@ -8,9 +8,10 @@ around each side's level. That spread is drawn towards the spread of the other c
 
 A side may show two levels (`levels`): fresh processes of equal code run at one of two speeds, 3 to
 12 % apart on an H200. Then the levels that are closest are compared. Two speeds can also part the
-sides by chance: of n processes a side with a chance of at most 4^-n. If k cases show two levels in
-this comparison, k * 4^-n cases may be parted: as many as that explains with 98 % are ambiguous, and
-they are those that changed least.
+sides by chance: where a share f of the processes takes the rarer speed, with a chance of
+(f (1 - f))^n for n processes a side and each direction. Times the number of cases that show two
+levels, so many cases are parted: as many as that explains with 98 % are ambiguous, those that
+changed least.
 """
 
 import math
@@ -153,9 +154,11 @@ def judge(
         moved = [_moved(case, *(s[:, i] for s in cycles)) for i, case in enumerate(ordered)]
         for i in np.flatnonzero(of == "throttled"):
             ordered[i] = _clocked(ordered[i], moved[i], relevant)
-        if "throttled" in common:
-            middle = median([m for m, k in zip(moved, kinds, strict=True) if k == "throttled"])
-            common["throttled"] = _clocked(common["throttled"], middle, relevant)
+        known = [
+            m for m, k in zip(moved, kinds, strict=True) if k == "throttled" and not math.isnan(m)
+        ]
+        if known and "throttled" in common:
+            common["throttled"] = _clocked(common["throttled"], median(known), relevant)
     return Judgement(ordered, common, by_chance)
 
 
@@ -278,7 +281,7 @@ def _with_common(own: Change, common: Change | None, relevant: float) -> Change:
         return replace(found, verdict=Verdict.AMBIGUOUS) if unsure else found
     found = _judged(replace(own, d=own.d + common.d, shifted=True), relevant, common.reach)
     follows = abs(own.d) <= own.reach and found.d * common.d > 0 and abs(found.d) > relevant
-    return replace(found, verdict=common.verdict) if follows else found
+    return replace(found, verdict=common.verdict, perhaps=None) if follows else found
 
 
 def _excused(cases: Sequence[Change], by_chance: int) -> list[Change]:

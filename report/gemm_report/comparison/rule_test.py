@@ -35,7 +35,7 @@ def test_equal_processes_are_the_same() -> None:
 
 
 @pytest.mark.parametrize("kind", ["GPU", "throttled", "CPU", "unknown"])
-@pytest.mark.parametrize("slower", [1, 10, 60, 100])
+@pytest.mark.parametrize("slower", [1, 10, 50, 60, 100])
 def test_slower_cases_are_found_however_many_they_are(kind: str, slower: int) -> None:
     base, new = sides()
     new[:, :slower] += math.log(1.05)

@@ -2,7 +2,7 @@
 
     PYTHONPATH=report python studies/history.py [--seed 2026] [--series 400]
 
-The thresholds were chosen on seed 1; the figures in docs/comparing.md are of seed 2026. A series
+The thresholds were chosen on seed 1; the figures in docs/history.md are of seed 2026. A series
 has 300 records unless its name says otherwise. Noise has a standard deviation of 0.3 or 1 % and is
 independent unless the name says otherwise; a number behind "correlation" is that of neighbours.
 A step is found if its place is right within one record and its size within a quarter (gradual

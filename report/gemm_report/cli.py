@@ -14,9 +14,9 @@ from typing import NoReturn
 from gemm_report.document import BAD_INPUT, InputError
 from gemm_report.terminal import called, complain, printable
 
-# What a command needs beyond the standard library it imports when it runs: a calibration is made
-# without matplotlib, and --help needs nothing.
-_NAMES = "figures report history readme kernels tune ratios calibrate compare gate fleet explain"
+# What a command needs beyond the standard library it imports when it runs: figures need
+# matplotlib, comparisons do not, and --help needs nothing.
+_NAMES = "figures report history readme kernels tune ratios compare gate fleet explain"
 COMMANDS = {n: import_module(f"gemm_report.commands.{n}") for n in (*_NAMES.split(), "export")}
 
 DEFECT = 4
@@ -37,7 +37,7 @@ exit codes:
   3  bad input or usage, or output that cannot be written: one line on standard error says which
      file, and what to do
   4  a defect of gemm-report, with a traceback
-  5, 6, 7  compare or gate: a wrong result, missing cases, another device
+  5, 6, 7  compare or gate: a wrong result, missing cases, sides that are not alike
   130  interrupted
 """
 

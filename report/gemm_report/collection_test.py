@@ -12,12 +12,11 @@ from gemm_report.record import Record
 def folder(gpu_path: Path, tmp_path: Path) -> Path:
     """Two records and what else may lie beside them."""
     device = tmp_path / "results" / "device"
-    (device / "calibration" / "equal").mkdir(parents=True)
+    (device / "equal").mkdir(parents=True)
     (device / "explained").mkdir()
     (device / "other_implementations").mkdir()
     others = (
-        "calibration/c.json",
-        "calibration/equal/d.json.gz",
+        "equal/d.json.gz",
         "other_implementations/e.json",
         ".hidden.json",
     )

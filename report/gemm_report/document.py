@@ -49,7 +49,7 @@ class InputError(Exception):
 
 
 class RecordError(InputError):
-    """The file is a record or a calibration, or should be."""
+    """The file is a record, or should be."""
 
 
 @dataclass(frozen=True)

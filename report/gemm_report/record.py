@@ -97,12 +97,6 @@ class Device:
             "cores": self.cores and f"{self.cores} cores",
         }
 
-    @property
-    def key(self) -> DeviceParts:
-        """Its model and the power limit: only where these are equal do times compare."""
-        watts = self.power_limit_w
-        return {**self.model, "power limit": watts and f"power limit {watts:.0f} W"}
-
 
 def told_apart(one: DeviceParts, other: DeviceParts) -> tuple[str, str] | None:
     """Each by its name and the parts that differ; None where these are of the same device."""

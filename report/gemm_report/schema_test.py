@@ -21,7 +21,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 PATTERNS = (
     "*/*.json",
     "*/tuning/*.json",
-    "*/calibration/equal/*.json",
+    "*/equal/*.json",
     "*/other_implementations/*.json",
 )
 STORED = own_files(*(f"results/{each}*" for each in PATTERNS))

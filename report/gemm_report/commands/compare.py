@@ -1,53 +1,46 @@
 """Say which cases of NEW are slower or faster than in BASE by more than noise.
 
-A folder of records counts as several processes of equal code: give three a side. The noise between
-processes is estimated from these processes, from --noise or else the device's newest calibration
-next to the records or in this repository (tools/calibrate makes one), else from other records next
-to NEW that ran the same machine code on the same GPU, else from similar cases on GPUs of the same
-compute capability. The second line says which slowdown the comparison detects with 90 % probability
-in code that changed.
+BASE and NEW are folders of records: fresh processes of equal code, three a side or more. Of fewer,
+and of a single record, only changes of more than 15 % are told, and the exit code is 2.
 
-verdicts, by an interval that holds for all cases together with 95 %:
-  same       the whole interval is within the threshold
-  slower     the interval excludes no change, and the estimate is beyond the threshold
+verdicts, by intervals that hold for all cases together with 95 %:
+  slower     the interval excludes no change, and the estimate is beyond the threshold; or the case
+             moved with a common shift of all cases that is so
   faster     the same for a speed-up
-  ambiguous  anything else: a line says what is missing (more samples, more processes or a
-             calibration), or that two speeds of equal code may explain a change of up to 15 %
+  same       the whole interval is within the threshold
+  clock      the time changed and the SM cycles did not, on a GPU at its power limit
+  ambiguous  anything else; a line says what is missing
 
-In cycles: the change in SM cycles. If the cycles are the same and the time is not, the clock is the
-suspect.
-
---across-devices: speed of NEW over BASE by precision, per clock and per watt; no verdict.
-
-A library of another release (cuBLAS 13.0 and 13.1) is named in the first line. Its own cases are no
-code of yours and are not compared, unless --across-libraries asks for it.
+Machine code that is the same, another or not known is a suspect that is named, no reason for a
+verdict. --across names conditions that may differ between the sides: device, gpu, driver, library,
+power (limit), clock (setting), build (type), fill, state, cache. They are named in the second line.
+--across=device tells the speed of NEW over BASE by precision, per clock and per watt; no verdict.
 
 --json: `cases` (worst first) have name, verdict, base_seconds, new_seconds, ratio (NEW over BASE),
-time and cycles (ratio, low and high of the interval; only of the processes that are compared, if
-equal ones ran at several speeds), detectable (a fraction), sd_within and sd_between (of the log
-ratio), noise (its source), suspect, needs, and kernel, parameters, precision, layout, m, n, k,
-throttled_share of the row. The other keys are ending (the exit code), regression, counts,
-detectable, excluded, threshold, confidence, calibration, base, new, failed and otherwise_failed
-(wrong results), no_longer_timed, newly_timed, only_base, only_new, libraries (of other releases),
-other_library (their cases, not compared), remarks. Unknown values are
+cycles (ratio), time (ratio of the processes that are compared, low and high of its interval), sd,
+detectable (a fraction, of what is called slower), suspect, needs, and kernel, parameters,
+precision, layout, m, n, k, throttled_share of the row. The other keys are ending (the exit code),
+regression, counts, detectable, unseen (cases in which --require-power might pass), threshold,
+confidence, base, new, failed (wrong in NEW), missing, added, across, remarks. Unknown values are
 null.
 
 examples:
-  gemm-report compare before.json after.json
   gemm-report compare before/ after/ --threshold=2 --markdown=comment.md --html=changes.html
   gemm-report compare before/ after/ --require-power=5 --strict
-  gemm-report compare h100.json h200.json --across-devices
+  gemm-report compare cuda-13.0/ cuda-13.1/ --across=driver,library
+  gemm-report compare h100.json h200.json --across=device
 
 exit codes:
-  5  a result is wrong now, or its kernel fails
+  7  conditions differ that --across does not name, or the devices: nothing was compared
+  5  a result of NEW is wrong, or its kernel fails
   1  regression: a case is slower
   3  bad input, or a place that cannot be written: one line on standard error says which file, and
      what to do
-  6  cases are missing: skipped now, or gone (--allow-missing accepts them)
-  2  not enough data: a slowdown of 10 % (--require-power) would not be found with 90 % probability,
-     or a case seems that much slower and is ambiguous; with --strict: any case is ambiguous
+  6  cases are missing: skipped in NEW, or gone from some of its processes (--allow-missing accepts
+     them)
+  2  not enough data: in more than 5 % of the cases a slowdown of 10 % (--require-power) might pass;
+     or a case seems slower and is ambiguous, or is slower by its clock; with --strict: any case
   0  no regression
-  7  the devices differ: nothing was compared
 If several apply, the first of these counts.
 """
 
@@ -61,14 +54,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, record_paths
-from gemm_report.comparison.conditions import library_changes
+from gemm_report.comparison.conditions import ACROSS, apart
 from gemm_report.comparison.devices import HEAD, ratios
-from gemm_report.comparison.noise.calibration import (
-    Calibration,
-    from_history,
-    newest_calibration,
-    read_calibration,
-)
 from gemm_report.comparison.run import Run, run_of
 from gemm_report.document import InputError, RecordError
 from gemm_report.record import read_record
@@ -78,9 +65,6 @@ from gemm_report.writing.whole_file import whole_file
 
 if TYPE_CHECKING:
     from gemm_report.comparison.verdict import Comparison
-
-REGRESSION, NOT_ENOUGH, WRONG, MISSING, OTHER_DEVICE = 1, 2, 5, 6, 7
-_REPOSITORY = Path(__file__).parents[3] / "results"
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -94,18 +78,16 @@ def add_comparison(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
     said = "the smallest difference that matters (default 1)"
     option("--threshold", type=_percent, default=0.01, metavar="PERCENT", help=said)
-    said = "the calibration to use, or none (default: the device's newest next to the records)"
-    option("--noise", metavar="FILE", help=said)
     said = "exit with 2 unless such a slowdown would be found (default 10, or twice the threshold)"
     option("--require-power", type=_percent, metavar="PERCENT", help=said)
     for name, said in (
         ("--strict", "exit with 2 for ambiguous cases"),
         ("--allow-missing", "accept cases that no longer have a time"),
-        ("--across-devices", "compare two devices, without a verdict"),
-        ("--across-libraries", "compare the cases of a library whose release changed, too"),
         ("--all", "list the cases that are the same, too"),
     ):
         option(name, action="store_true", help=said)
+    said = "conditions that may differ, such as driver,library"
+    option("--across", type=_conditions, default=(), metavar="NAMES", help=said)
     option("--markdown", metavar="FILE", help="write Markdown (- is the console)")
     option("--json", metavar="FILE", help="write everything as JSON (- is the console)")
     option("--html", metavar="FILE", help="write a page for the browser")
@@ -142,46 +124,49 @@ def readable(paths: Iterable[Path], refusals: Refusals) -> list[Run]:
 def judged(options: argparse.Namespace, base: list[Run], new: list[Run], refusals: Refusals) -> int:
     """Compares, tells as the options say, and gives the exit code."""
     from gemm_report.comparison import output, page
-    from gemm_report.comparison.verdict import compare
+    from gemm_report.comparison.verdict import Ending, compare
 
-    if other := _other_device(base, new):
-        if options.across_devices:
-            return _across(options, base, new, refusals)
-        complain(other)
-        return OTHER_DEVICE
-    noise = _calibration(options.noise, base, new)
-    comparison = compare(base, new, noise, options.threshold, options.across_libraries)
-    code = _ending(comparison, options, refusals)
+    other = _other_device(base, new)
+    if other and "device" in options.across:
+        return _across(options, base, new, refusals)
+    differing = apart(*([run.record for run in side if run.record] for side in (base, new)))
+    refused = [(name, told) for name, told in differing.items() if name not in options.across]
+    if other or refused:
+        names = ",".join(name for name, _ in refused)
+        told = "; ".join(told for _, told in refused)
+        complain(other or f"{told}: give runs that are alike, or --across={names}")
+        return Ending.REFUSED
+    for run in base:
+        if run.timed and any(run.timed == each.timed for each in new):
+            raise RecordError(f"{run.path}: is in BASE and in NEW: give two sides")
+    comparison = compare(
+        base,
+        new,
+        options.threshold,
+        differing,
+        options.require_power,
+        options.strict,
+        options.allow_missing,
+    )
+    code = _ending(comparison, refusals)
     if "-" not in (options.markdown, options.json, options.html):
         width = shutil.get_terminal_size((80, 24)).columns
         print(output.console(comparison, options.all, width))
-        if code == NOT_ENOUGH:
-            print(
-                "not enough data: give 3 runs per side or more (tools/gate REF -n 5), a "
-                "calibration (tools/calibrate), or --require-power=PERCENT"
-            )
     _write(options.markdown, lambda: output.markdown(comparison), refusals)
     _write(options.json, lambda: output.as_json(comparison, code), refusals)
     _write(options.html, lambda: page.page(comparison), refusals)
     summary = getattr(options, "summary", None)
     _write(summary, lambda: output.markdown(comparison), refusals, append=True)
-    return _ending(comparison, options, refusals)
+    return _ending(comparison, refusals)
 
 
-def _ending(comparison: "Comparison", options: argparse.Namespace, refusals: Refusals) -> int:
-    """The exit code."""
-    from gemm_report.comparison.verdict import Verdict
+def _ending(comparison: "Comparison", refusals: Refusals) -> int:
+    """The exit code; input that could not be read counts less than a regression."""
+    from gemm_report.comparison.verdict import Ending
 
-    ambiguous = comparison.count(Verdict.AMBIGUOUS)
-    wanted = options.require_power or max(0.1, 2 * options.threshold)
-    endings = (
-        (WRONG, comparison.failed),
-        (REGRESSION, comparison.count(Verdict.SLOWER)),
-        (refusals.exit_code, refusals.count),
-        (MISSING, comparison.missing and not options.allow_missing),
-        (NOT_ENOUGH, comparison.unsure(wanted) or (options.strict and ambiguous)),
-    )
-    return next((code for code, applies in endings if applies), 0)
+    found = comparison.ending
+    sure = found in (Ending.WRONG, Ending.REGRESSION)
+    return int(found) if sure or not refusals.count else refusals.exit_code
 
 
 def _across(
@@ -192,9 +177,6 @@ def _across(
     if not found:
         raise RecordError(f"{new[0].path}: has no case of {base[0].path}: give runs of the same")
     said = f"{new[0].device} over {base[0].device}: geometric means, no verdict on code"
-    records = ([run.record for run in side if run.record] for side in (base, new))
-    changed = [f"{name}: {told}" for name, told in library_changes(*records).items()]
-    said = "; ".join((*changed, said))
     cells = [each.cells() for each in found]
     with refusals:
         if options.html:
@@ -236,33 +218,16 @@ def _other_device(base: list[Run], new: list[Run]) -> str | None:
         if devices := run.unlike(first):
             return (
                 f"{run.path}: was made on {devices[0]}, {first.path} on {devices[1]}: "
-                "give runs of one, or --across-devices"
+                "give runs of one, or --across=device"
             )
     return None
 
 
-def _calibration(named: str | None, base: list[Run], new: list[Run]) -> Calibration | None:
-    """The one that was named, else the newest of the device, next to the records or stored.
-
-    Else from other records next to NEW, unless these say nothing, or several processes do.
-    """
-    from gemm_report.comparison.verdict import ENOUGH_PROCESSES
-
-    if named:
-        return None if named == "none" else read_calibration(Path(named))
-    folders = dict.fromkeys(run.path.parent for run in (*reversed(new), *reversed(base)))
-    folder, like = next(iter(folders)), new[-1].record
-    folders |= dict.fromkeys(sorted(_REPOSITORY.glob("*/")))
-    if found := newest_calibration(folders, new[-1].device, like and like.device):
-        return found
-    if like is None or min(len(base), len(new)) >= ENOUGH_PROCESSES:
-        return None
-    records, known = [], {run.path.resolve() for run in (*base, *new)}
-    for path in record_paths(folder):
-        if path.resolve() not in known:
-            with suppress(InputError):
-                records.append(read_record(path))
-    return from_history(records, like)
+def _conditions(text: str) -> tuple[str, ...]:
+    names = tuple(filter(None, text.split(",")))
+    if unknown := [name for name in names if name not in ACROSS]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(ACROSS)}")
+    return names
 
 
 def _percent(text: str) -> float:

@@ -13,10 +13,12 @@ import pytest
 from gemm_report.cli import BAD_INPUT, main
 
 Rewritten = Callable[..., Path]
-OK, REGRESSION, NOT_ENOUGH, WRONG, MISSING, OTHER_DEVICE = 0, 1, 2, 5, 6, 7
+OK, REGRESSION, NOT_ENOUGH, WRONG, MISSING, REFUSED = 0, 1, 2, 5, 6, 7
 
-# Five processes of equal code, and one that is as slow as nobody would call noise.
-EQUAL = (1.0, 1.001, 0.999, 1.0005, 0.9995)
+# Processes of equal code.
+EQUAL = (1.0, 1.001, 0.999)
+Change = Callable[[Any], object]
+Sides = Callable[..., tuple[Path, Path]]
 
 
 def rows(document: Any) -> list[Any]:
@@ -47,88 +49,154 @@ def rename_device(document: Any) -> None:
     document["context"]["gemm"]["device"]["name"] = "Other GPU"
 
 
-def other_driver(document: Any) -> None:
-    document["context"]["gemm"]["device"]["driver"] = "9.9"
-
-
 def twice(document: Any) -> None:
     document["benchmarks"].insert(0, document["benchmarks"][0])
 
 
+def sound(document: Any) -> None:
+    """Without the row that is wrong."""
+    benchmarks = document["benchmarks"]
+    document["benchmarks"] = [
+        each for each in benchmarks if not (each.get("gemm") or {}).get("failed")
+    ]
+
+
 @pytest.fixture
-def noise(rewritten: Rewritten, tmp_path: Path) -> Path:
-    """The calibration of equal runs."""
+def sides(rewritten: Rewritten, tmp_path: Path) -> Sides:
+    """Makes two folders of three processes each, without wrong rows, of which NEW is changed."""
 
-    def dated(i: int) -> Callable[[Any], None]:
-        return lambda document: document["context"].update(date=f"2025-01-31T13:0{i}:00+01:00")
+    def make(
+        factor: float = 1.0, *changes: Change, clock: float = 1.0, count: int = 3
+    ) -> tuple[Path, Path]:
+        for side, times, hertz in (("base", 1.0, 1.0), ("new", factor, clock)):
+            shutil.rmtree(tmp_path / side, ignore_errors=True)
+            for i, noise in enumerate(EQUAL[:count]):
 
-    paths = [rewritten(f"equal{i}.json", f, dated(i)) for i, f in enumerate(EQUAL)]
-    path = tmp_path / "noise.json"
-    assert main(["calibrate", *map(str, paths), "-o", str(path)]) == 0
-    return path
+                def change(document: Any, side: str = side) -> None:
+                    sound(document)
+                    for each in changes if side == "new" else ():
+                        each(document)
+
+                # Nobody's two runs are equal.
+                own = 1e-5 if side == "new" else 0.0
+                rewritten(f"{side}/{i}.json", times * (noise + own), change, hertz)
+        return tmp_path / "base", tmp_path / "new"
+
+    return make
 
 
 def compare(*arguments: object) -> int:
     return main(["compare", *map(str, arguments)])
 
 
-def test_exit_codes(rewritten: Rewritten, noise: Path, gpu_path: Path) -> None:
-    known = "--noise", noise
-    assert compare(gpu_path, gpu_path, *known) == OK
-    assert compare(gpu_path, rewritten("slow.json", 1.0, slow), *known) == REGRESSION
-    assert compare(gpu_path, gpu_path, "--noise=none") == NOT_ENOUGH
-    assert compare(gpu_path, rewritten("wrong.json", 1.0, fail), *known) == WRONG
-    assert compare(gpu_path, rewritten("skipped.json", 1.0, skip), *known) == MISSING
-    assert compare(gpu_path, rewritten("other.json", 1.0, rename_device), *known) == OTHER_DEVICE
+def of_method(**changes: object) -> Change:
+    return lambda document: document["context"]["gemm"]["method"].update(changes)
+
+
+def of_device(**changes: object) -> Change:
+    return lambda document: document["context"]["gemm"]["device"].update(changes)
+
+
+def drop(document: Any) -> None:
+    document["benchmarks"].pop(0)
+
+
+@pytest.mark.parametrize(
+    ("factor", "changes", "options", "code"),
+    [
+        (1.0, [], [], OK),
+        (1.05, [], [], REGRESSION),
+        (1.0, [slow], [], REGRESSION),
+        (0.9, [], [], OK),
+        (1.0, [fail], [], WRONG),
+        (1.0, [fail, slow], [], WRONG),
+        (1.0, [skip], [], MISSING),
+        (1.0, [skip], ["--allow-missing"], OK),
+        (1.0, [skip, slow], [], REGRESSION),
+        (1.0, [drop], [], MISSING),
+        (1.0, [rename_device], [], REFUSED),
+        (1.0, [of_device(driver="9.9")], [], REFUSED),
+        (1.0, [of_device(driver="9.9")], ["--across=driver"], OK),
+        (1.05, [of_device(driver="9.9")], ["--across=driver"], REGRESSION),
+        (1.0, [of_device(power_limit_w=350.0)], [], REFUSED),
+        (1.0, [of_device(power_limit_w=350.0)], ["--across=driver"], REFUSED),
+        (1.0, [of_method(fill="zeros")], [], REFUSED),
+        (1.0, [of_method(state="burst")], [], REFUSED),
+        (1.0, [of_method(cache="hot")], [], REFUSED),
+        (1.0, [of_method(test="fixed frequency")], [], REFUSED),
+        (1.0, [of_method(fill="zeros", state="burst")], ["--across=fill,state"], OK),
+        (1.0, [], ["--strict"], NOT_ENOUGH),
+        (1.0, [], ["--require-power=0.5"], NOT_ENOUGH),
+    ],
+)
+def test_exit_codes(
+    sides: Sides, factor: float, changes: list[Change], options: list[str], code: int
+) -> None:
+    assert compare(*sides(factor, *changes), *options) == code
+
+
+@pytest.mark.parametrize("lost", [fail, skip, drop])
+def test_one_of_three_processes_is_enough_to_be_wrong_or_missing(
+    sides: Sides, lost: Change, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, new = sides()
+    document = json.loads((new / "1.json").read_text())
+    lost(document)
+    (new / "1.json").write_text(json.dumps(document))
+    assert compare(base, new) == (WRONG if lost is fail else MISSING)
+    said = " ".join(capsys.readouterr().out.split())
+    if lost is skip:
+        assert "no longer timed: " in said
+        assert "(in 1 of 3 processes: no memory)" in said
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_fewer_than_three_say_what_to_run(
+    sides: Sides, count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare(*sides(1.05, count=count)) == NOT_ENOUGH
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("NOT ENOUGH DATA")
+    assert "3 runs per side are needed" in said
+    assert compare(*sides(10.0, count=count)) == REGRESSION
+    assert compare(*sides(1.0, count=count), "--require-power=30") == OK
+
+
+def test_the_same_run_on_both_sides_is_refused(
+    sides: Sides, gpu_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, _ = sides()
+    assert compare(base, base) == BAD_INPUT
+    assert "is in BASE and in NEW" in capsys.readouterr().err
+    assert compare(gpu_path, gpu_path) == BAD_INPUT
     assert compare(gpu_path, gpu_path.with_name("none.json")) == BAD_INPUT
-    assert len({OK, REGRESSION, NOT_ENOUGH, WRONG, MISSING, OTHER_DEVICE, BAD_INPUT}) == 7
 
 
-def test_faster_is_no_regression(rewritten: Rewritten, noise: Path, gpu_path: Path) -> None:
-    assert compare(rewritten("slow.json", 1.0, slow), gpu_path, "--noise", noise) == OK
-
-
-def test_how_much_must_be_seen_can_be_told(noise: Path, gpu_path: Path) -> None:
-    assert compare(gpu_path, gpu_path, "--noise", noise, "--require-power=5") == OK
-    assert compare(gpu_path, gpu_path, "--noise=none", "--require-power=15") == NOT_ENOUGH
-    assert compare(gpu_path, gpu_path, "--noise=none", "--require-power=30") == OK
-    assert compare(gpu_path, gpu_path, "--noise=none", "--require-power=30", "--strict") == 2
-
-
-def test_a_case_that_seems_much_slower_is_not_passed(rewritten: Rewritten, gpu_path: Path) -> None:
-    def somewhat(document: Any) -> None:
-        slow(document)
-        (row,) = (r for r in rows(document) if r["kernel"] == "Naive" and r["m"] == 4096)
-        row["samples_seconds"] = [each * 1.13 / 1.3 for each in row["samples_seconds"]]
-
-    new = rewritten("somewhat.json", 1.0, somewhat)
-    assert compare(gpu_path, new, "--noise=none", "--require-power=12") == NOT_ENOUGH
-    assert compare(gpu_path, gpu_path, "--noise=none", "--require-power=20") == OK
-
-
-def test_ten_times_slower_with_equal_code_is_a_regression(
-    rewritten: Rewritten, gpu_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_clock_at_the_power_limit_is_told(
+    sides: Sides, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert compare(gpu_path, rewritten("slow.json", 10.0), "--noise=none") == REGRESSION
-    assert "24 slower" in capsys.readouterr().out
+    def capped(document: Any) -> None:
+        for row in rows(document):
+            if row["clocks"] and row["seconds"]:
+                row["clocks"]["throttled_share"] = 1.0
+                for key in ("sm_hz", "sm_hz_by_timer"):
+                    known = row["clocks"][key] or {}
+                    known.update({what: hz / 1.1 for what, hz in known.items()})
+                row["samples_seconds"] = [1.1 * each for each in row["samples_seconds"]]
+                row["samples_sm_hz"] = [hz / 1.1 for hz in row.get("samples_sm_hz", [])]
+
+    assert compare(*sides(1.0, capped)) == NOT_ENOUGH
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("NOT ENOUGH DATA: of 24 cases 0 slower, 7 clock, ")
+    assert "7 of these need a fixed clock" in said
 
 
-def test_missing_cases_may_be_meant(rewritten: Rewritten, noise: Path, gpu_path: Path) -> None:
-    new = rewritten("skipped.json", 1.0, skip)
-    assert compare(gpu_path, new, "--noise", noise, "--allow-missing") == OK
-    gone = rewritten("gone.json", 1.0, lambda document: document["benchmarks"].pop(0))
-    assert compare(gpu_path, gone, "--noise", noise) == MISSING
-
-
-def test_the_slower_case_comes_first(
-    rewritten: Rewritten, noise: Path, gpu_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
-    compare(gpu_path, rewritten("slow.json", 1.0, slow), "--noise", noise)
+def test_the_slower_case_comes_first(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
+    compare(*sides(1.0, slow))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("REGRESSION: of ")
     head = next(i for i, line in enumerate(lines) if line.startswith("verdict"))
-    assert re.fullmatch(r"slower .*\+30\.00 %.* Naive/f32/4096x4096x4096", lines[head + 1])
+    assert re.fullmatch(r"slower .*\+30\.0\d %.* Naive/f32/4096x4096x4096", lines[head + 1])
 
 
 @pytest.mark.parametrize(
@@ -136,7 +204,7 @@ def test_the_slower_case_comes_first(
     [
         (["--threshold=0"], "'0' is no percentage"),
         (["--threshold=nan"], "'nan' is no percentage"),
-        (["--noise=nothing.json"], "nothing.json: no such file"),
+        (["--across=driver,weather"], "'weather' is none of device, gpu, driver"),
     ],
 )
 def test_bad_options_give_one_line(
@@ -161,7 +229,7 @@ def test_another_device_of_the_same_name_is_refused(
         )
 
     small, large = (rewritten(f"{each}.json", 1.0, with_l1(each)) for each in (32, 48))
-    assert compare(small, large) == OTHER_DEVICE
+    assert compare(small, large) == REFUSED
     said = capsys.readouterr().err
     assert "Test GPU, L1d 48 KiB" in said
     assert "Test GPU, L1d 32 KiB" in said
@@ -171,7 +239,7 @@ def test_another_device_is_refused_unless_told(
     rewritten: Rewritten, gpu_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = rewritten("other.json", 1.0, rename_device)
-    assert compare(gpu_path, other) == OTHER_DEVICE
+    assert compare(gpu_path, other) == REFUSED
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert f"{other}: was made on Other GPU, {gpu_path} on Test GPU" in said
@@ -182,7 +250,7 @@ def test_two_devices_are_told_apart_without_a_verdict(
 ) -> None:
     other = rewritten("other.json", 2.0, rename_device, clock=0.5)
     files = tmp_path / "a.md", tmp_path / "a.json"
-    options = "--across-devices", "--markdown", files[0], "--json", files[1]
+    options = "--across=device", "--markdown", files[0], "--json", files[1]
     assert compare(gpu_path, other, *options) == OK
     said = capsys.readouterr().out
     assert said.startswith("Other GPU over Test GPU: geometric means, no verdict")
@@ -191,14 +259,18 @@ def test_two_devices_are_told_apart_without_a_verdict(
     assert fp32["speed"] == pytest.approx(0.5)
     assert fp32["per_clock"] in (None, pytest.approx(1.0))
     assert files[0].read_text().startswith("### Other GPU over Test GPU")
-    assert compare(gpu_path, other, "--across-devices", "--html", tmp_path / "a.html") == BAD_INPUT
+    assert compare(gpu_path, other, "--across=device", "--html", tmp_path / "a.html") == BAD_INPUT
 
 
-def test_another_driver_is_told(
-    rewritten: Rewritten, gpu_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert compare(gpu_path, rewritten("driver.json", 1.0, other_driver)) == NOT_ENOUGH
-    assert "in BASE, 9.9 in NEW" in capsys.readouterr().out
+def test_what_differs_is_named(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
+    both = sides(1.0, of_device(driver="9.9"))
+    assert compare(*both) == REFUSED
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert "in BASE, 9.9 in NEW: give runs that are alike, or --across=driver" in said.err
+    assert compare(*both, "--across=driver,library") == OK
+    assert capsys.readouterr().out.splitlines()[1].startswith("across driver: driver ")
 
 
 def test_a_row_that_is_there_twice_is_refused(
@@ -210,132 +282,71 @@ def test_a_row_that_is_there_twice_is_refused(
     assert "twice" in said
 
 
-def test_folders_are_processes(
-    rewritten: Rewritten, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for side, factor in (("base", 1.0), ("new", 1.05)):
-        for i, noise in enumerate(EQUAL[:3]):
-            rewritten(f"{side}/{i}.json", factor * noise)
-    assert compare(tmp_path / "base", tmp_path / "new") == REGRESSION
+def test_folders_are_processes(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare(*sides(1.05)) == REGRESSION
     said = capsys.readouterr().out
     assert "BASE  3 processes" in said
-    assert "noise between processes is from: processes" in said
-    assert "common shift: " in said
+    assert "common shift of the GPU cases: slower, +5.0" in said
 
 
 def test_what_is_bad_in_a_folder_is_named_and_the_rest_compared(
-    rewritten: Rewritten, tmp_path: Path, gpu_path: Path, capsys: pytest.CaptureFixture[str]
+    sides: Sides, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for i, noise in enumerate(EQUAL[:3]):
-        rewritten(f"base/{i}.json", noise)
-    (tmp_path / "base" / "bad.json").write_text("{", encoding="utf-8")
-    shutil.copy(tmp_path / "base" / "0.json", tmp_path / "base" / "again.json")
-    assert compare(tmp_path / "base", gpu_path) == BAD_INPUT
+    def with_bad(factor: float) -> tuple[Path, Path]:
+        base, new = sides(factor)
+        (base / "bad.json").write_text("{", encoding="utf-8")
+        shutil.copy(base / "0.json", base / "again.json")
+        return base, new
+
+    assert compare(*with_bad(1.0)) == BAD_INPUT
     said = capsys.readouterr()
     assert said.err.count("\n") == 2
     assert "bad.json" in said.err
     assert "is the same run as" in said.err
     assert "BASE  3 processes" in said.out
-    assert compare(tmp_path / "base", rewritten("slow.json", 1.0, slow)) == REGRESSION
+    assert compare(*with_bad(1.3)) == REGRESSION
     empty = tmp_path / "empty"
     empty.mkdir()
     capsys.readouterr()
-    assert compare(empty, gpu_path) == BAD_INPUT
+    assert compare(empty, tmp_path / "new") == BAD_INPUT
     assert "has no record" in capsys.readouterr().err
 
 
-def test_the_calibration_beside_the_records_is_taken(
-    rewritten: Rewritten, noise: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    base, new = rewritten("gpu/1.json"), rewritten("gpu/2.json", 1.0005)
-    (tmp_path / "gpu" / "calibration").mkdir()
-    noise.rename(tmp_path / "gpu" / "calibration" / "noise.json")
-    capsys.readouterr()
-    assert compare(base, new) == OK
-    said = " ".join(capsys.readouterr().out.split())
-    assert "noise.json, of 5 processes" in said
-    assert compare(base, new, "--noise=none") == NOT_ENOUGH
-    assert "tools/calibrate" in capsys.readouterr().out
-
-
-def test_without_a_calibration_other_records_tell_the_noise(
-    rewritten: Rewritten, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def other_commit(document: Any) -> None:
-        document["context"]["gemm"]["commit"] = "b" * 12
-
-    base, new = (rewritten(f"base/{i}.json", 1 + i / 3000) for i in range(2))
-    assert compare(base, new) == NOT_ENOUGH
-    for i, noise in enumerate(EQUAL):
-        rewritten(f"base/old{i}.json", noise, other_commit)
-    capsys.readouterr()
-    assert compare(base, new) == OK
-    said = " ".join(capsys.readouterr().out.split())
-    assert "the calibration is " in said and "base, of 5 processes" in said
-    rewritten("base/old0.json", 1.0, other_driver)
-    rewritten("base/old1.json", 1.0, other_driver)
-    rewritten("base/old2.json", 1.0, other_driver)
-    assert compare(base, new) == NOT_ENOUGH, "another driver has another noise"
-
-
 def test_markdown_and_json_go_where_they_are_told_to(
-    rewritten: Rewritten,
-    noise: Path,
-    gpu_path: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    sides: Sides, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    slower = rewritten("slow.json", 1.0, slow)
+    both = sides(1.0, slow)
     markdown, document = tmp_path / "comment.md", tmp_path / "all.json"
-    options = ("--noise", noise)
-    compare(gpu_path, slower, *options, "--markdown", markdown, "--json", document)
+    compare(*both, "--markdown", markdown, "--json", document)
     assert markdown.read_text(encoding="utf-8").startswith("### REGRESSION")
     assert json.loads(document.read_text(encoding="utf-8"))["counts"]["slower"] == 1
     capsys.readouterr()
-    compare(gpu_path, slower, *options, "--json=-")
-    assert json.loads(capsys.readouterr().out)["regression"] is True
+    compare(*both, "--json=-")
+    told = json.loads(capsys.readouterr().out)
+    assert (told["regression"], told["ending"]) == (True, REGRESSION)
     assert sorted(path.name for path in tmp_path.iterdir() if ".part" in path.name) == []
 
 
 @pytest.mark.parametrize("place", ["/dev/null", "/proc/comment.md", "{here}", "{here}/file/a.md"])
 @pytest.mark.parametrize("option", ["--markdown", "--json", "--html"])
 def test_a_place_that_cannot_be_written_costs_nothing_else(
-    option: str,
-    place: str,
-    gpu_path: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    option: str, place: str, sides: Sides, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
     where = place.format(here=tmp_path)
     other, elsewhere = "--json" if option == "--markdown" else "--markdown", tmp_path / "other"
-    assert compare(gpu_path, gpu_path, option, where, other, elsewhere) == BAD_INPUT
+    assert compare(*sides(), option, where, other, elsewhere) == BAD_INPUT
     said = capsys.readouterr()
     assert "no regression" in said.out.splitlines()[0]
     assert said.err.count("\n") == 1
     assert where in said.err
     assert elsewhere.stat().st_size
-    assert {path.name for path in tmp_path.iterdir()} == {"file", "other"}
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "other", "base", "new"}
     assert Path("/dev/null").is_char_device()
 
 
-def test_a_regression_outranks_a_place_that_cannot_be_written(
-    rewritten: Rewritten, noise: Path, gpu_path: Path, tmp_path: Path
-) -> None:
-    slower = rewritten("slow.json", 1.0, slow)
-    assert compare(gpu_path, slower, "--noise", noise, "--json", tmp_path) == REGRESSION
-
-
-def test_a_slower_clock_is_the_suspect(
-    rewritten: Rewritten, noise: Path, gpu_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    slower = rewritten("slow.json", 1.1, clock=1 / 1.1)
-    capsys.readouterr()
-    compare(gpu_path, slower, "--noise", noise)
-    said = " ".join(capsys.readouterr().out.split())
-    assert "clock 19" in said
-    assert "common shift: " in said
-    assert "in cycles: look at the GPU" in said
+def test_a_regression_outranks_a_place_that_cannot_be_written(sides: Sides, tmp_path: Path) -> None:
+    assert compare(*sides(1.0, slow), "--json", tmp_path) == REGRESSION
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""Compare the newest record of a folder with a baseline's, and exit with 1 for a regression.
+"""Compare the newest records of a folder with a baseline's, and exit with 1 for a regression.
 
-The baseline's records are those in DIR of one commit and device that were made most like the new
-one (options, method, driver). They count as processes of equal code.
+NEW are the newest record in DIR and those of its commit, BASE those of one other commit: fresh
+processes of equal code, of the same device and measured alike, three or more of each.
 --baseline is the beginning of a commit, whatever git calls a commit where DIR is in a repository
 (main, v1.2, HEAD~3), or the path of a record or of a folder of records.
 
@@ -24,9 +24,11 @@ from pathlib import Path
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.commands import compare
 from gemm_report.commands.compare import add_comparison, judged, readable, runs_of
-from gemm_report.comparison.conditions import alikeness
+from gemm_report.comparison.conditions import apart
 from gemm_report.comparison.run import Run
 from gemm_report.document import RecordError
+from gemm_report.comparison.run import run_of
+from gemm_report.record import read_record
 
 # results/README.md: what gemm_bench calls a record.
 _NAME = re.compile(r"\d{8}T\d{6}Z-(?P<commit>.+?)\.json(\.gz)?")
@@ -40,7 +42,7 @@ EPILOG = f"{_OWN}\nexit codes:{(compare.__doc__ or '').rpartition('exit codes:')
 def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("folder", type=Path, metavar="DIR", help="results, or results/<device>")
     command.add_argument("--baseline", required=True, metavar="REF", help="commit, ref or path")
-    said = "the record, or folder of records, to be judged (default: the newest of DIR)"
+    said = "the record or folder to be judged (default: the newest of DIR, and those of its commit)"
     command.add_argument("--new", type=Path, metavar="FILE", help=said)
     add_comparison(command)
 
@@ -55,10 +57,26 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _newest(folder: Path, refusals: Refusals) -> list[Run]:
-    for path in reversed(record_paths(folder)):
+    """The newest record, and those of its commit; RecordError where there is none."""
+    paths = record_paths(folder)
+    for path in reversed(paths):
         with refusals:
-            return runs_of(path, refusals)
+            newest = run_of(read_record(path))
+            commit = newest.record.commit if newest.record else ""
+            others = [each for each in paths if each != path and _may_be_of(each, commit)]
+            runs = [newest, *readable(others, refusals)]
+            return _alike([run for run in runs if _is_of(run, commit) or run is newest], newest)
     raise RecordError(f"{folder}: has no record: run gemm_bench, or give another folder")
+
+
+def _alike(runs: Sequence[Run], like: Run) -> list[Run]:
+    """Those on the same device that were measured alike."""
+    own = [like.record] if like.record else []
+    return [
+        run
+        for run in runs
+        if run is like or (run.record and not run.unlike(like) and not apart([run.record], own))
+    ]
 
 
 def _baseline(options: argparse.Namespace, new: list[Run], refusals: Refusals) -> list[Run]:
@@ -73,11 +91,18 @@ def _baseline(options: argparse.Namespace, new: list[Run], refusals: Refusals) -
     found = [
         run
         for run in readable(paths, refusals)
-        if run.record and any(_is_of(run.record.commit, name) for name in names)
-        if options.across_devices or not run.unlike(new[-1])
+        if any(_is_of(run, name) for name in names)
+        if "device" in options.across or not run.unlike(new[-1])
     ]
+    commits = sorted({run.record.commit for run in found if run.record})
+    if len(commits) > 1:
+        raise RecordError(
+            f"{reference}: is the beginning of several commits ({', '.join(commits)}): "
+            "give more of it"
+        )
     if found:
-        return _chosen(found, new[-1], reference)
+        # Where none was measured alike, compare says what differs.
+        return _alike(found, new[0]) or found
     if Path(reference).exists():
         return runs_of(Path(reference), refusals)
     raise RecordError(
@@ -103,7 +128,11 @@ def _resolved(reference: str, folder: Path) -> str | None:
     return done.stdout.strip() or None if done.returncode == 0 else None
 
 
-def _is_of(commit: str, reference: str) -> bool:
+def _is_of(run: Run, reference: str) -> bool:
+    return run.record is not None and _named(run.record.commit, reference)
+
+
+def _named(commit: str, reference: str) -> bool:
     """Whether a record's commit is the one that digits name, of which either may have more.
 
     A build with uncommitted changes ends with -dirty and is of no commit.
@@ -119,18 +148,4 @@ def _is_of(commit: str, reference: str) -> bool:
 def _may_be_of(path: Path, reference: str) -> bool:
     # Most file names tell the commit: others are worth reading.
     named = _NAME.fullmatch(path.name)
-    return named is None or _is_of(named["commit"], reference)
-
-
-def _chosen(runs: Sequence[Run], new: Run, reference: str) -> list[Run]:
-    """Those that were made most like NEW; RecordError where they are of several commits."""
-    commits = sorted({run.record.commit for run in runs if run.record})
-    if len(commits) > 1:
-        raise RecordError(
-            f"{reference}: is the beginning of several commits ({', '.join(commits)}): "
-            "give more of it"
-        )
-    likeness = [
-        alikeness(run.record, new.record) if run.record and new.record else 0 for run in runs
-    ]
-    return [run for run, like in zip(runs, likeness, strict=True) if like == max(likeness)]
+    return named is None or _named(named["commit"], reference)

@@ -1,6 +1,6 @@
 """Under which conditions records were made, as far as these decide what may be compared."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -46,13 +46,21 @@ CONDITIONS: Mapping[str, Callable[[Any], object]] = {
     "command": lambda record: " ".join(options_of(record)),
     **{name: attrgetter(f"method.{name}") for name in ("fill", "test", "state", "cache", "target")},
 }
-# A comparison is there to see what these change; and GPUs of one name are compared.
-_OF_THE_PROGRAM = ("commit", "GPU")
-MACHINE = ("device", "GPU", "driver", "runtime", "power limit")
-# Nobody chose these: equal runs may differ in them.
-OF_THE_MOMENT = ("host", "other processes on the GPU")
+# Where these differ nothing is compared unless --across names them; the device is Run.unlike's.
+ACROSS: Mapping[str, str] = {
+    "device": "device",
+    "gpu": "GPU",
+    "driver": "driver",
+    "library": "libraries",
+    "power": "power limit",
+    "clock": "test",
+    "build": "build type",
+    "fill": "fill",
+    "state": "state",
+    "cache": "cache",
+}
 # Earlier records do not have them: where one side is not known there is nothing to tell.
-_NEW = ("environment", "injected code", *OF_THE_MOMENT)
+_NEW = ("environment", "injected code", "host", "other processes on the GPU")
 
 
 def options_of(record: Record) -> list[str]:
@@ -60,23 +68,20 @@ def options_of(record: Record) -> list[str]:
     return [word for word in record.command if not word.startswith("--benchmark_out")]
 
 
-def alikeness(record: Record, other: Record) -> int:
-    """In how many conditions two runs of whatever code agree."""
-    return sum(
-        of(record) == of(other) for what, of in CONDITIONS.items() if what not in _OF_THE_PROGRAM
-    )
-
-
-def compatible(record: Record, other: Record, but_for: Sequence[str]) -> bool:
-    """Whether two runs agree in all other conditions, and in what earlier records do not have."""
-    if library_changes([record], [other]):
-        return False
-    for what, of in CONDITIONS.items():
-        values = of(record), of(other)
-        unknown = what in _NEW and None in values
-        if what not in (*but_for, "libraries") and values[0] != values[1] and not unknown:
-            return False
-    return True
+def apart(base: Sequence[Record], new: Sequence[Record]) -> dict[str, str]:
+    """What must be equal and is known to differ: by its name in ACROSS, what it is on each side."""
+    found = {}
+    changed = library_changes(base, new)
+    if changed:
+        found["library"] = ", ".join(f"{name} {told}" for name, told in changed.items())
+    for name, what in ACROSS.items():
+        if name in ("device", "library"):
+            continue
+        sides = [dict.fromkeys(map(CONDITIONS[what], side)) for side in (base, new)]
+        if len({*sides[0], *sides[1]} - {None}) > 1:
+            was, now = (" and ".join(str(value) for value in side) for side in sides)
+            found[name] = f"{what} {was} in BASE, {now} in NEW"
+    return found
 
 
 def library_changes(base: Sequence[Record], new: Sequence[Record]) -> dict[str, str]:
@@ -93,41 +98,22 @@ def library_changes(base: Sequence[Record], new: Sequence[Record]) -> dict[str, 
     }
 
 
-def unlike(base: Sequence[Record], new: Sequence[Record]) -> list[tuple[str, list[str], list[str]]]:
-    """In which conditions two sides, or the processes of one side, differ; each one's values."""
+def differences(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
+    """What is not in ACROSS and differs between two sides or within one, a line for each."""
     found = []
-    for what, of in CONDITIONS.items():
-        first, second = (
-            list(dict.fromkeys("not known" if of(r) is None else str(of(r)) for r in side))
+    others = [what for what in CONDITIONS if what not in (*ACROSS.values(), "commit")]
+    for what in (*others, "libraries"):
+        was, now = (
+            list(dict.fromkeys("not known" if (v := CONDITIONS[what](r)) is None else str(v)
+                               for r in side))
             for side in (base, new)
-        )
-        if what in _NEW and "not known" in (*first, *second):
-            continue
-        if first != second or len(first) > 1:
-            found.append((what, first, second))
-    return found
-
-
-def differences(base: Sequence[Record], new: Sequence[Record], of: Collection[str]) -> list[str]:
-    """The same of these conditions, a line for each."""
-    found = []
-    for what, *sides in unlike(base, new):
+        )  # fmt: skip
+        unknown = "not known" in (*was, *now)
         # Other releases are told by library_changes, and what only one side has loaded is none.
-        known = what != "libraries" or any("not known" in side for side in sides)
-        if what not in of or not known:
+        if (what == "libraries" and not unknown) or (what in _NEW and unknown):
             continue
-        if [len(values) for values in sides] == [1, 1]:
-            # A calibration is of one GPU.
-            rest = ": GPU-to-GPU variation is not part of the noise estimate"
-            told = f"{what}: {sides[0][0]} in BASE, {sides[1][0]} in NEW"
-            found += [f"{told}{rest if what == 'GPU' else ''}"] if what != "commit" else []
-        else:
-            named = zip(("BASE", "NEW"), sides, strict=True)
-            found += [
-                f"{what}: differs within {name}: {', '.join(values)}"
-                for name, values in named
-                if len(values) > 1
-            ]
+        if was != now or len(was) > 1:
+            found.append(f"{what}: {', '.join(was)} in BASE, {', '.join(now)} in NEW")
     return found
 
 

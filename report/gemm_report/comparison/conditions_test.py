@@ -5,10 +5,16 @@ from typing import Any
 
 import pytest
 
-from gemm_report.comparison.conditions import CONDITIONS, compatible, differences, library_changes
+from gemm_report.comparison.conditions import (
+    ACROSS,
+    apart,
+    differences,
+    library_changes,
+)
 from gemm_report.comparison.output import as_json
+from gemm_report.comparison.rule import Verdict
 from gemm_report.comparison.run import run_of
-from gemm_report.comparison.verdict import Comparison, Verdict, compare
+from gemm_report.comparison.verdict import Comparison, Ending, compare
 from gemm_report.record import (
     BUSY_HOST,
     Departure,
@@ -25,7 +31,7 @@ QUIET = Host(cpus=16, busy_share=0.001, steal_share=0.0)
 
 
 def told(base: Record, new: Record) -> str:
-    return "\n".join(differences([base], [new], CONDITIONS))
+    return "\n".join(differences([base], [new]))
 
 
 def with_environment(record: Record, **variables: str) -> Record:
@@ -55,8 +61,6 @@ def test_other_processes_on_the_gpu_are_told(gpu: Record) -> None:
 def test_what_earlier_records_lack_is_no_difference(gpu: Record) -> None:
     new = replace(with_environment(gpu, OMP_NUM_THREADS="4"), host=QUIET)
     assert told(gpu, new) == ""
-    assert compatible(gpu, new, ())
-    assert not compatible(with_environment(gpu), new, ())
 
 
 def test_only_releases_of_one_library_are_changes(gpu: Record) -> None:
@@ -72,10 +76,41 @@ def test_only_releases_of_one_library_are_changes(gpu: Record) -> None:
     assert "Prescott" in changed["OpenBLAS"]
     mixed = library_changes([base, base], [base, replace(gpu, libraries=(later,))])
     assert "13.0.2 and 13.1.0 in NEW" in mixed["cuBLAS"]
-    assert not compatible(base, replace(gpu, libraries=(later,)), ())
     # A user's kernel brought another one along.
     own = replace(gpu, libraries=(*base.libraries, Library("cuBLAS", "12.8", detail="by mine.py")))
     assert library_changes([base], [own]) == {}
+
+
+CHANGES = {
+    "gpu": lambda record: replace(record, device=replace(record.device, uuid_hash="other")),
+    "driver": lambda record: replace(record, device=replace(record.device, driver="9.9")),
+    "library": lambda record: replace(record, libraries=(Library("cuBLAS", "13.1"),)),
+    "power": lambda record: replace(record, device=replace(record.device, power_limit_w=350.0)),
+    "clock": lambda record: replace(record, method=replace(record.method, test="fixed frequency")),
+    "build": lambda record: replace(record, build=replace(record.build, type="Debug")),
+    "fill": lambda record: replace(record, method=replace(record.method, fill="zeros")),
+    "state": lambda record: replace(record, method=replace(record.method, state="burst")),
+    "cache": lambda record: replace(record, method=replace(record.method, cache="hot")),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_must_be_equal_is_named_where_it_is_known_to_differ(gpu: Record, what: str) -> None:
+    known = replace(gpu.device, uuid_hash="one", power_limit_w=700.0, driver="1.0")
+    method = replace(gpu.method, cache="rotate", state="settled", test="fixed power")
+    base = replace(gpu, device=known, method=method, libraries=(Library("cuBLAS", "13.0"),))
+    new = CHANGES[what](base)
+    assert apart([base, base], [base]) == {}
+    assert list(apart([base, base], [new])) == [what]
+    assert list(apart([base, new], [base, new])) == [what], "within a side, too"
+    assert "in BASE" in apart([base], [new])[what]
+    assert set(CHANGES) | {"device"} == set(ACROSS)
+
+
+def test_what_a_record_does_not_say_is_not_known_to_differ(gpu: Record) -> None:
+    silent = replace(gpu, device=replace(gpu.device, driver=None, uuid_hash=None))
+    known = replace(gpu, device=replace(gpu.device, driver="9.9", uuid_hash="one"))
+    assert apart([silent], [known]) == {}
 
 
 def disturbed(row: Row, share: float) -> Row:
@@ -108,7 +143,7 @@ def test_a_busy_host_makes_no_regression(gpu: Record, shares: Any) -> None:
     assert {case.verdict for case in found.cases} == {Verdict.AMBIGUOUS}
     assert all("quiet host" in (case.needs or "") for case in found.cases)
     assert all("60 %" in (case.suspect or "") for case in found.cases)
-    assert found.unsure(0.1)
+    assert found.ending is Ending.NOT_ENOUGH
     assert '"regression": false' in as_json(found)
 
 

@@ -6,23 +6,13 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean, geometric_mean, median, pstdev
+from statistics import geometric_mean
 from typing import Any
 
-from gemm_report.comparison.conditions import CONDITIONS, MACHINE, differences, incomplete
-from gemm_report.comparison.noise.between import GUESSED
-from gemm_report.comparison.noise.levels import WIDEST
+from gemm_report.comparison.conditions import differences, incomplete
+from gemm_report.comparison.rule import ENOUGH, ERROR_RATE, POWER, WIDEST, Verdict
 from gemm_report.comparison.run import Run
-from gemm_report.comparison.verdict import (
-    ENOUGH_PROCESSES,
-    ERROR_RATE,
-    POWER,
-    Case,
-    Comparison,
-    Verdict,
-    detectable,
-    processes_for,
-)
+from gemm_report.comparison.verdict import Case, Comparison, Ending, common_lines
 from gemm_report.grouping import grouped
 from gemm_report.record import Record
 from gemm_report.terminal import Tone, printable, toned
@@ -30,7 +20,7 @@ from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import change, quantity
 from gemm_report.writing.tables import columns, markdown_table
 
-SCHEMA = 1
+SCHEMA = 2
 
 # GitHub refuses a comment of 65,536 characters; some take two in its count.
 _LARGEST_COMMENT = 60_000
@@ -39,36 +29,37 @@ _MOST_NAMED = 20
 
 _TONES = {
     Verdict.SLOWER: Tone.BAD,
+    Verdict.CLOCK: Tone.WARN,
     Verdict.FASTER: Tone.GOOD,
     Verdict.AMBIGUOUS: Tone.WARN,
     Verdict.SAME: Tone.NONE,
+}
+_WORDS = {
+    Ending.OK: "no regression",
+    Ending.REGRESSION: "REGRESSION",
+    Ending.NOT_ENOUGH: "NOT ENOUGH DATA",
+    Ending.WRONG: "WRONG RESULTS",
+    Ending.MISSING: "CASES MISSING",
 }
 _HEAD = ("verdict", "case", "BASE", "NEW", "change", "interval", "in cycles", "remark")
 
 
 def summary_line(comparison: Comparison) -> str:
-    """The whole in one line, which a log may end with."""
-    missing = comparison.missing
-    counts = [
-        f"{len(comparison.failed)} wrong" if comparison.failed else "",
-        *(f"{comparison.count(verdict)} {verdict.value}" for verdict in Verdict),
-        f"{len(missing)} missing" if missing else "",
-    ]
-    doubt = missing or comparison.count(Verdict.AMBIGUOUS)
-    verdict = "no regression seen" if doubt else "no regression"
-    verdict = "REGRESSION" if comparison.regressed else verdict
-    cases = len(comparison.cases) + len(comparison.failed) + len(missing)
-    return f"{verdict}: of {cases} cases {', '.join(filter(None, counts))}"
+    """The whole in one line, which a log may end with; its first words are the exit code's."""
+    counts = {
+        "wrong": len(comparison.failed),
+        **{verdict.value: comparison.count(verdict) for verdict in Verdict},
+        "missing": len(comparison.missing),
+    }
+    shown = ("slower", "ambiguous", "faster", "same")
+    told = [f"{count} {what}" for what, count in counts.items() if count or what in shown]
+    cases = len({*comparison.failed, *comparison.missing, *(c.name for c in comparison.cases)})
+    return f"{_WORDS[comparison.ending]}: of {cases} cases {', '.join(told)}"
 
 
-def library_lines(comparison: Comparison) -> list[str]:
-    """What comes before everything else: libraries of other releases, a line for each."""
-    return [f"{name}: {told}" for name, told in comparison.changed_libraries.items()]
-
-
-def machine_lines(comparison: Comparison) -> list[str]:
-    """What comes right behind the verdict: another GPU, driver or power limit."""
-    return differences(*_records(comparison), MACHINE)
+def across_lines(comparison: Comparison) -> list[str]:
+    """What differs between the sides and was asked for; it comes right behind the verdict."""
+    return [f"across {name}: {told}" for name, told in comparison.across.items()]
 
 
 def _records(comparison: Comparison) -> list[list[Record]]:
@@ -77,24 +68,39 @@ def _records(comparison: Comparison) -> list[list[Record]]:
 
 
 def power_line(comparison: Comparison) -> str:
-    """What the comparison could have seen, and what it excludes."""
+    """What the comparison could have seen, and what is missing."""
     cases = comparison.cases
     if not cases:
         return "detectable: nothing, since no case has a time on both sides"
-    groups = _by_precision(cases)
-    each = ", ".join(f"{name} {_percent(detectable(of))}" for name, of in groups.items())
-    highs = sorted(case.excluded for case in cases)
-    share = f"{100 * POWER:.0f} %"
-    most = highs[math.ceil(POWER * len(highs)) - 1]
-    return (
-        f"detectable: slowdowns of {_percent(comparison.detectable)} with {share} probability"
-        f"{f' ({each})' if len(groups) > 1 else ''}; excluded: more than {_percent(most)} in "
-        f"{share} of the cases, more than {_percent(highs[-1])} in all"
+    told = (
+        f"detectable: with {100 * POWER:.0f} % probability, a slowdown of "
+        f"{_percent(comparison.detectable)} in any of 95 % of the cases"
     )
+    if comparison.unseen:
+        told += f"; {_percent(comparison.wanted)} might pass unseen in {comparison.unseen}"
+    if comparison.processes < ENOUGH:
+        told += f": {ENOUGH} runs per side are needed (tools/gate REF)"
+    return told
+
+
+def speeds_lines(comparison: Comparison) -> list[str]:
+    """What two speeds leave open."""
+    if not comparison.two_speeds:
+        return []
+    told = f"{comparison.two_speeds} cases ran at two speeds in equal processes"
+    if by_chance := comparison.judgement.by_chance:
+        told += (
+            f": {by_chance} changed {'case' if by_chance == 1 else 'cases'} of up to "
+            f"{_percent(math.expm1(WIDEST))} may be no more than that, and would be ambiguous "
+            f"({comparison.settled_by} runs per side settle it)"
+        )
+    return [told]
 
 
 def _percent(slowdown: float) -> str:
-    return f"{100 * max(slowdown, 0.0):.2g} %" if slowdown < 1 else f"factor {1 + slowdown:.3g}"
+    if slowdown < 1:
+        return f"{100 * max(slowdown, 0.0):.2g} %"
+    return f"factor {1 + slowdown:.2g}" if slowdown < 9 else "more than factor 10"
 
 
 def _by_precision(cases: Iterable[Case]) -> dict[str, list[Case]]:
@@ -106,30 +112,18 @@ def _by_precision(cases: Iterable[Case]) -> dict[str, list[Case]]:
 def means(comparison: Comparison) -> list[tuple[str, int, float]]:
     """Of each precision: how many cases, and the geometric mean of their ratios."""
     ordered = sorted(_by_precision(comparison.cases).items(), key=lambda group: -len(group[1]))
-    return [(name, len(its), geometric_mean(case.ratio for case in its)) for name, its in ordered]
-
-
-def _other_library(comparison: Comparison) -> list[str]:
-    names = comparison.other_library
-    told = f"not compared, since the library is another (--across-libraries): {len(names)} cases"
-    return [told] if names else []
+    return [(n, len(its), geometric_mean(case.of_means for case in its)) for n, its in ordered]
 
 
 def remarks(comparison: Comparison) -> list[str]:
     """What a reader has to know besides the cases, a line for each."""
     return [
-        *([comparison.common_shift] if comparison.common_shift else []),
-        *_few(comparison),
-        *_noise(comparison),
-        *_spreads(comparison),
-        *_other_library(comparison),
-        *differences(*_records(comparison), set(CONDITIONS).difference(MACHINE)),
+        *common_lines(comparison),
+        *speeds_lines(comparison),
+        *differences(*_records(comparison)),
         *incomplete(*_records(comparison)),
-        *_named("wrong in NEW, and not timed in BASE", comparison.otherwise_failed),
-        *_named("no longer timed", comparison.no_longer_timed),
-        *_named("timed now, and not before", comparison.newly_timed),
-        *_named("only in BASE", comparison.only_base),
-        *_named("only in NEW", comparison.only_new),
+        *_named("no longer timed", comparison.missing),
+        *_named("only in NEW", comparison.added),
     ]
 
 
@@ -139,17 +133,11 @@ def console(comparison: Comparison, every: bool = False, width: int = 80) -> str
     if not every:  # those that may be nothing end the list
         sure = [case for case in shown if case.verdict is not Verdict.AMBIGUOUS]
         shown = sure + [case for case in shown if case not in sure][:_MOST_NAMED]
-    top = [line for told in library_lines(comparison) for line in _wrapped(told, width)]
     first, *lines = _wrapped(summary_line(comparison), width)
     verdict, colon, counts = first.partition(":")
-    doubt = Tone.WARN if verdict.endswith("seen") else Tone.GOOD
-    tone = Tone.BAD if comparison.regressed else doubt
-    lines = [
-        *(toned(line, Tone.WARN) for line in top),
-        f"{toned(verdict, tone)}{colon}{counts}",
-        *lines,
-    ]
-    for line in (*machine_lines(comparison), power_line(comparison)):
+    tone = {Ending.OK: Tone.GOOD, Ending.NOT_ENOUGH: Tone.WARN}.get(comparison.ending, Tone.BAD)
+    lines = [f"{toned(verdict, tone)}{colon}{counts}", *lines]
+    for line in (*across_lines(comparison), power_line(comparison)):
         lines += _wrapped(line, width)
     told = [f"{name} {change(mean)} ({count} cases)" for name, count, mean in means(comparison)]
     sides = (f"BASE  {_side(comparison.base)}", f"NEW   {_side(comparison.new)}")
@@ -197,10 +185,10 @@ def markdown(comparison: Comparison) -> str:
         "\n".join(
             [
                 f"### {_markup(summary_line(comparison))}",
-                *(f"**{_markup(line)}**  " for line in library_lines(comparison)),
+                *(f"**{_markup(line)}**  " for line in across_lines(comparison)),
             ]
         ),
-        *(_markup(line) for line in (*machine_lines(comparison), power_line(comparison))),
+        _markup(power_line(comparison)),
         f"BASE {_markup(_side(comparison.base))}  \nNEW {_markup(_side(comparison.new))}",
     ]
     if comparison.failed:
@@ -225,30 +213,29 @@ def markdown(comparison: Comparison) -> str:
     return "\n\n".join(filter(None, [*parts, after])) + "\n"
 
 
-def as_json(comparison: Comparison, ending: int = 0) -> str:
+def as_json(comparison: Comparison, ending: int | None = None) -> str:
     """All of it. SI units; ratios are NEW over BASE; what is not known is null."""
+    found = comparison.detectable
     untimed = {
         key: [{"name": name, "reason": why} for name, why in getattr(comparison, key).items()]
-        for key in ("failed", "otherwise_failed", "no_longer_timed")
+        for key in ("failed", "missing")
     }
     document = {
         "schema": SCHEMA,
-        "ending": ending,
-        "detectable": comparison.detectable if comparison.cases else None,
-        "excluded": max((case.excluded for case in comparison.cases), default=None),
+        "ending": comparison.ending if ending is None else ending,
         "regression": comparison.regressed,
         "threshold": comparison.threshold,
         "confidence": 1 - ERROR_RATE,
-        "calibration": comparison.calibration and comparison.calibration.path,
+        "detectable": found if comparison.cases else None,
+        "unseen": comparison.unseen,
         "base": [_run(run) for run in comparison.base],
         "new": [_run(run) for run in comparison.new],
         "counts": {verdict.value: comparison.count(verdict) for verdict in Verdict},
         "cases": [_case(case) for case in comparison.cases],
         **untimed,
-        **{key: getattr(comparison, key) for key in ("newly_timed", "only_base", "only_new")},
-        "libraries": comparison.changed_libraries,
-        "other_library": list(comparison.other_library),
-        "remarks": [*library_lines(comparison), *machine_lines(comparison), *remarks(comparison)],
+        "added": list(comparison.added),
+        "across": dict(comparison.across),
+        "remarks": remarks(comparison),
     }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
@@ -259,7 +246,7 @@ def _shown(comparison: Comparison, every: bool) -> Sequence[Case]:
         return comparison.cases
     least = math.log1p(comparison.threshold)
     differing = (case for case in comparison.cases if case.verdict is not Verdict.SAME)
-    return [case for case in differing if abs(math.log(case.time.ratio)) > least]
+    return [case for case in differing if abs(case.change.d) > least]
 
 
 def _hidden(comparison: Comparison, shown: Sequence[Case]) -> list[str]:
@@ -278,68 +265,11 @@ def _cells(case: Case) -> list[str]:
         _short(case.name),
         quantity(case.base_seconds, "s"),
         quantity(case.new_seconds, "s"),
-        change(case.time.ratio),
-        f"{change(case.time.low)} to {change(case.time.high)}",
-        change(case.cycles.ratio) if case.cycles else "-",
+        change(case.ratio),
+        " to ".join(map(change, case.interval)),
+        change(case.cycles) if case.cycles else "-",
         remark,
     ]
-
-
-def _few(comparison: Comparison) -> list[str]:
-    """What the number of processes leaves open."""
-    processes = min(len(comparison.base), len(comparison.new))
-    guessed = sum(case.noise in GUESSED for case in comparison.cases)
-    several = sum(case.levels > 1 for case in comparison.cases)
-    lines = []
-    if processes == 2:
-        lines.append("2 processes of a side do not show which of them is unusual: give 3")
-    elif processes < ENOUGH_PROCESSES and guessed:
-        lines.append(
-            f"not calibrated: {guessed} of {len(comparison.cases)} cases, where two speeds of "
-            f"equal code may explain up to {_percent(math.expm1(WIDEST))}: run tools/gate or give "
-            "3 runs per side, or tools/calibrate with the options of the runs"
-        )
-    if several:
-        lines.append(f"{several} cases ran at several speeds in equal processes")
-        if processes < processes_for(several):
-            lines[-1] += (
-                f": where the machine code is the same, slowdowns of up to "
-                f"{_percent(math.expm1(WIDEST))} need {processes_for(several)} runs per side"
-            )
-    return lines
-
-
-def _spreads(comparison: Comparison) -> list[str]:
-    """Of other tools' files: what they tell of the spread of a case."""
-    lines = []
-    for run in (*comparison.base, *comparison.new):
-        if run.record or not run.timed:
-            continue
-        samples = [case.samples_seconds for case in run.timed.values()]
-        known = [pstdev(each) / fmean(each) for each in samples if len(each) > 1]
-        spread = f", with a spread of {100 * median(known):.2g} % at median" if known else ""
-        told = f"{run.path.name}: {len(known)} of {len(samples)} cases have samples{spread}"
-        single = len(samples) - len(known)
-        lines.append(told + (f"; of {single} the spread is not known" if single else ""))
-    return lines
-
-
-def _noise(comparison: Comparison) -> list[str]:
-    calibration, cases = comparison.calibration, comparison.cases
-    if not cases:
-        return []
-    sources = Counter(case.noise for case in cases)
-    told = ", ".join(f"{source} ({count} cases)" for source, count in sources.items())
-    lines = [f"noise between processes is from: {told}"]
-    if calibration is None:
-        return lines
-    lines[0] += f"; the calibration is {calibration.path}, of {calibration.processes} processes"
-    if record := comparison.new[-1].record:
-        for what in ("driver", "power limit", "state"):
-            its, ours = map(CONDITIONS[what], (calibration, record))
-            if its != ours:
-                lines.append(f"the calibration's {what} is {its}, that of NEW is {ours}")
-    return lines
 
 
 def _side(runs: Sequence[Run]) -> str:
@@ -404,15 +334,14 @@ def _run(run: Run) -> dict[str, Any]:
 def _case(case: Case) -> dict[str, Any]:
     row = case.new_row
     of_row = ("kernel", "parameters", "precision", "layout", "m", "n", "k", "throttled_share")
+    low, high = case.interval
     return {
         "name": case.name,
         "verdict": case.verdict.value,
-        **{key: getattr(case, key) for key in ("base_seconds", "new_seconds", "ratio")},
-        "detectable": case.detectable,
-        "time": case.time._asdict(),
-        "cycles": case.cycles and case.cycles._asdict(),
-        "sd_within": math.sqrt(case.estimate.within),
-        "sd_between": math.sqrt(case.estimate.between),
-        **{key: getattr(case, key) for key in ("noise", "suspect", "needs")},
+        **{key: getattr(case, key) for key in ("base_seconds", "new_seconds", "cycles")},
+        "ratio": case.of_means,
+        "time": {"ratio": case.ratio, "low": low, "high": high},
+        "sd": case.change.sd,
+        **{key: getattr(case, key) for key in ("detectable", "suspect", "needs")},
         **{key: row and getattr(row, key) for key in of_row},
     }

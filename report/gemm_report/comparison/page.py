@@ -3,17 +3,16 @@
 import math
 from collections.abc import Sequence
 
-from gemm_report.comparison.conditions import unlike
 from gemm_report.comparison.output import (
-    library_lines,
-    machine_lines,
+    across_lines,
     means,
     power_line,
     remarks,
     summary_line,
 )
+from gemm_report.comparison.rule import Verdict
 from gemm_report.comparison.run import Run
-from gemm_report.comparison.verdict import Case, Comparison, Verdict
+from gemm_report.comparison.verdict import Case, Comparison
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.shell import chip, document
 from gemm_report.site.table import Cell, Column, Line, table
@@ -22,7 +21,7 @@ from gemm_report.writing.quantity import change, quantity
 
 _WIDTH, _HEIGHT, _EDGE = 240, 16, 6
 _SIGNIFICANT = (Verdict.SLOWER, Verdict.FASTER)
-_TONES = {"slower": "bad", "ambiguous": "warn"}
+_TONES = {"slower": "bad", "clock": "warn", "ambiguous": "warn"}
 
 
 def page(comparison: Comparison) -> str:
@@ -33,21 +32,20 @@ def page(comparison: Comparison) -> str:
     counts.insert(0, ("significant only", significant))
     chips = [chip(name, n, "verdict", _TONES.get(name)) for name, n in counts]
     wrong = [tag("li", tag("code", name), ": ", why) for name, why in comparison.failed.items()]
+    averages = [f"{name}: {change(mean)} ({n} cases)" for name, n, mean in means(comparison)]
+    told = [f"geometric mean of the times, {line}" for line in averages] + remarks(comparison)
     parts = [
         ("wrong", "Wrong now", tag("ul", *wrong) if wrong else Html("")),
-        ("means", "Geometric means", _means(comparison)),
         ("rows", "Cases", _cases(comparison)),
-        ("differences", "What differs", _differences(comparison)),
-        ("remarks", "Remarks", tag("ul", *(tag("li", line) for line in remarks(comparison)))),
+        ("remarks", "Remarks", tag("ul", *(tag("li", line) for line in told))),
     ]
     body = [
         tag(
             "header",
             tag("p", f"{_side(comparison.base)} → {_side(comparison.new)}", class_="quiet"),
             tag("h1", "GEMM benchmark: comparison"),
-            *(tag("p", line, class_="answer") for line in library_lines(comparison)),
             tag("p", f"{said[0].upper()}{said[1:]}.", class_="answer"),
-            *(tag("p", line, class_="quiet") for line in machine_lines(comparison)),
+            *(tag("p", line, class_="answer") for line in across_lines(comparison)),
             tag("p", f"{power[0].upper()}{power[1:]}.", class_="quiet"),
             tag("nav", *chips, class_="chips", aria_label="Cases by verdict"),
         ),
@@ -62,14 +60,8 @@ def _side(runs: Sequence[Run]) -> str:
     return f"{what} ({', '.join(commits)})" if commits else what
 
 
-def _means(comparison: Comparison) -> Html:
-    columns = ["precision", Column("cases", True), Column("time, NEW over BASE", True)]
-    lines = [[name, str(n), Cell(change(mean), mean)] for name, n, mean in means(comparison)]
-    return table(columns, lines, "geometric means", tools=False)
-
-
 def _cases(comparison: Comparison) -> Html:
-    cases = sorted(comparison.cases, key=lambda case: -case.time.ratio)
+    cases = sorted(comparison.cases, key=lambda case: -case.change.d)
     limit = _limit(cases, comparison.threshold)
     columns = [
         Column("case"),
@@ -83,7 +75,7 @@ def _cases(comparison: Comparison) -> Html:
     ]
     lines = []
     for case in cases:
-        name, time, cycles = case.verdict.value, case.time, case.cycles
+        name, cycles = case.verdict.value, case.cycles
         significant = ("significant only",) if case.verdict in _SIGNIFICANT else ()
         row = case.new_row
         needs = case.needs and f"needs {case.needs}"
@@ -93,9 +85,9 @@ def _cases(comparison: Comparison) -> Html:
             Cell(tag("span", name, class_=f"badge {_TONES.get(name, '')}".strip()),
                  choices=(name, *significant)),
             _interval(case, limit, comparison.threshold),
-            Cell(change(time.ratio), time.ratio),
-            f"{change(time.low)} to {change(time.high)}",
-            Cell(change(cycles.ratio), cycles.ratio) if cycles else "-",
+            Cell(change(case.ratio), case.ratio),
+            " to ".join(map(change, case.interval)),
+            Cell(change(cycles), cycles) if cycles else "-",
             *(Cell(quantity(s, "s"), s) for s in (case.base_seconds, case.new_seconds)),
         ]  # fmt: skip
         remarks = [tag("p", remark) for remark in (case.suspect, needs) if remark]
@@ -105,8 +97,8 @@ def _cases(comparison: Comparison) -> Html:
 
 def _limit(cases: Sequence[Case], threshold: float) -> float:
     """The largest logarithm that is drawn: of most intervals, and of every change."""
-    reaches = sorted(max(abs(math.log(end)) for end in case.time[1:]) for case in cases)
-    most = max((abs(math.log(case.time.ratio)) for case in cases), default=0.0)
+    reaches = sorted(max(abs(math.log(end)) for end in case.interval) for case in cases)
+    most = max((abs(case.change.d) for case in cases), default=0.0)
     usual = reaches[len(reaches) // 2] if reaches else 0.0
     return min(max(3 * math.log1p(threshold), usual, 1.2 * most), math.log(10))
 
@@ -117,26 +109,9 @@ def _interval(case: Case, limit: float, threshold: float) -> Html:
         return round(_WIDTH / 2 + share * (_WIDTH / 2 - _EDGE), 1)
 
     within, middle = x(1 + threshold), _HEIGHT // 2
-    line = f"M{_WIDTH // 2} 0v{_HEIGHT}M{x(case.time.low)} {middle}H{x(case.time.high)}"
+    low, high = map(x, case.interval)
+    line = f"M{_WIDTH // 2} 0v{_HEIGHT}M{low} {middle}H{high}"
     box = tag("rect", x=_WIDTH - within, width=round(2 * within - _WIDTH, 1), height=_HEIGHT)
-    parts = (box, tag("path", d=line), tag("circle", cx=x(case.time.ratio), cy=middle, r=3))
+    parts = (box, tag("path", d=line), tag("circle", cx=x(case.ratio), cy=middle, r=3))
     size = f"0 0 {_WIDTH} {_HEIGHT}"
     return tag("svg", *parts, class_="forest", viewBox=size, aria_hidden="true")
-
-
-def _differences(comparison: Comparison) -> Html:
-    """The conditions of both sides that are not alike, the clocks, and the machine code."""
-    records = [[r.record for r in side if r.record] for side in (comparison.base, comparison.new)]
-    if not all(records):
-        return Html("")
-    lines = [[what, ", ".join(old), ", ".join(new)] for what, old, new in unlike(*records)]
-    base = {name: each.row for run in comparison.base for name, each in run.timed.items()}
-    pairs = [(base[c.name], c.new_row) for c in comparison.cases if c.new_row and c.name in base]
-    clocks = [[row.sm_hz for row in rows if row and row.sm_hz] for rows in zip(*pairs, strict=True)]
-    if clocks and all(clocks):
-        low_high = [f"{min(hz) / 1e6:.0f} to {max(hz) / 1e6:.0f} MHz" for hz in clocks]
-        lines.append(["SM clock, medians", *low_high])
-    known = [(o, n) for o, n in pairs if o and o.fingerprint and n.fingerprint]
-    changed = sum(old.fingerprint != new.fingerprint for old, new in known)
-    lines.append(["machine code", "", f"another in {changed} of {len(known)} cases that tell"])
-    return table(["condition", "BASE", "NEW"], lines, "differences", tools=False)

@@ -2,16 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gemm_report.grouping import grouped
 from gemm_report.ladder.rows import middle
 from gemm_report.record import Record, Row, told_apart
-
-if TYPE_CHECKING:
-    from gemm_report.comparison.noise.within import LogMedian
 
 
 @dataclass(frozen=True)
@@ -26,14 +21,6 @@ class Timed:
     samples_seconds: tuple[float, ...]
     row: Row | None = None
     samples_cycles: tuple[float, ...] = ()
-
-    @cached_property
-    def medians(self) -> "tuple[LogMedian, LogMedian | None]":
-        """Of seconds and of cycles, and how well they are known."""
-        from gemm_report.comparison.noise.within import log_median
-
-        cycles = log_median(self.samples_cycles) if self.samples_cycles else None
-        return log_median(self.samples_seconds), cycles
 
 
 @dataclass(frozen=True)
@@ -50,7 +37,7 @@ class Run:
     def unlike(self, other: "Run") -> tuple[str, str] | None:
         """What the devices of the two are; None where it is the same one."""
         if self.record and other.record:
-            return told_apart(self.record.device.key, other.record.device.key)
+            return told_apart(self.record.device.model, other.record.device.model)
         if self.device == other.device:
             return None
         return self.device or "an unknown device", other.device or "an unknown device"

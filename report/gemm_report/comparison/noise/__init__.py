@@ -1,1 +1,0 @@
-"""How far medians are apart though the code is the same."""

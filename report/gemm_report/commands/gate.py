@@ -25,9 +25,8 @@ from gemm_report.collection import Refusals, record_paths
 from gemm_report.commands import compare
 from gemm_report.commands.compare import add_comparison, judged, readable, runs_of
 from gemm_report.comparison.conditions import apart
-from gemm_report.comparison.run import Run
+from gemm_report.comparison.run import Run, run_of
 from gemm_report.document import RecordError
-from gemm_report.comparison.run import run_of
 from gemm_report.record import read_record
 
 # results/README.md: what gemm_bench calls a record.

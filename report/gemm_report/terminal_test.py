@@ -5,7 +5,7 @@ import pytest
 
 from gemm_report.document import InputError
 from gemm_report.terminal import Tone, printable, printable_output, toned
-from gemm_report.writing.tables import columns
+from gemm_report.text import columns
 
 
 def test_ordinary_text_stays() -> None:

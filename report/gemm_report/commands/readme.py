@@ -27,7 +27,7 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.texts.readme import PICTURES, filled, results
+    from gemm_report.readme import PICTURES, filled, results
 
     record = read_record(options.record)
     texts = {

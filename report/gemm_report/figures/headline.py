@@ -17,11 +17,9 @@ from gemm_report.figures.page import (
     text_width,
 )
 from gemm_report.figures.palette import INK, LIBRARY, ON_BAR, OURS, PALE, TRACK
-from gemm_report.ladder.rows import facts
-from gemm_report.ladder.standing import Standing, standings
 from gemm_report.record import Record, rate
-from gemm_report.writing.names import operations, precision_name
-from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled
+from gemm_report.rows import Standing, facts, standings
+from gemm_report.text import operations, percent, precision_name, prefix_for, quantity, scaled
 
 _PITCH = 0.5
 _NARROWEST, _BELOW, _AIR = 2.6, 0.55, 0.08

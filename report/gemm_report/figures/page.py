@@ -17,8 +17,7 @@ from matplotlib.textpath import text_to_path
 
 from gemm_report.figures.palette import INK, PALE, REST
 from gemm_report.record import Ceiling, Part, Record
-from gemm_report.writing.names import operations, precision_name, roof_name
-from gemm_report.writing.quantity import megahertz, quantity
+from gemm_report.text import megahertz, operations, precision_name, quantity, roof_name
 
 POINTS = 72  # in an inch
 WIDTH = 8.4

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gemm_report.ladder.rungs import naive
 from gemm_report.record import Row, rate
+from gemm_report.rows import naive
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 

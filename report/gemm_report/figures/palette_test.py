@@ -18,8 +18,8 @@ from gemm_report.figures.palette import (
     legend_text,
     looks,
 )
-from gemm_report.ladder.rows import drawn_rows, headlines
 from gemm_report.record import Record
+from gemm_report.rows import drawn_rows, headlines
 
 # Machado, Oliveira and Fernandes 2009, table 1, severity 1: linear RGB to what is seen of it.
 SIGHTS = {

@@ -11,11 +11,17 @@ from gemm_report.document import RecordError
 from gemm_report.figures.heat_map import Cell, HeatMap, draw_maps
 from gemm_report.figures.marks import mark, notes
 from gemm_report.grouping import grouped
-from gemm_report.ladder.rows import best_of, drawn_rows, facts, natural
 from gemm_report.record import Part, Record, Row, rate
-from gemm_report.writing.names import operations, precision_name
-from gemm_report.writing.quantity import prefix_for, scaled, significant, times
-from gemm_report.writing.tables import columns
+from gemm_report.rows import best_of, drawn_rows, facts, natural
+from gemm_report.text import (
+    columns,
+    operations,
+    precision_name,
+    prefix_for,
+    scaled,
+    significant,
+    times,
+)
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,26 @@ import matplotlib.style
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from gemm_report.figures import headline, tuning
-from gemm_report.figures.bars import burst, distribution, end_to_end, energy, ladder_bars
+from gemm_report.figures import (
+    burst,
+    distribution,
+    end_to_end,
+    energy,
+    headline,
+    hierarchy,
+    ladder_bars,
+    of_library,
+    ratios,
+    roofline,
+    shapes,
+    throughput,
+    tuning,
+)
 from gemm_report.figures.page import printable
 from gemm_report.figures.palette import STYLE
-from gemm_report.figures.roofline import hierarchy, roofline
-from gemm_report.figures.size import of_library, ratios, shapes, throughput
-from gemm_report.ladder.rungs import ladder_precisions
 from gemm_report.record import Record
-from gemm_report.writing.tables import write_csv
+from gemm_report.rows import ladder_precisions
+from gemm_report.text import write_csv
 
 FORMATS = ("png", "svg", "csv")
 

@@ -14,7 +14,7 @@ from matplotlib.transforms import Affine2D, Bbox
 
 from gemm_report.conftest import clocks
 from gemm_report.figures.palette import LIBRARY, NAIVE, OURS, REST, STYLE
-from gemm_report.figures.roofline.roofs import ROOF_COLOR
+from gemm_report.figures.roofs import ROOF_COLOR
 from gemm_report.figures.write import Choice, drawings, write_figures
 from gemm_report.record import Ceiling, Record
 

@@ -7,13 +7,20 @@ from pathlib import Path
 from gemm_report.document import InputError
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.write import drawings
-from gemm_report.ladder.rows import drawn_rows, precisions
-from gemm_report.ladder.rungs import Rung, libraries, limits, rungs
+from gemm_report.readme import as_text, between_markers, caption, link, picture, read_text
 from gemm_report.record import Part, Record, Row, rate
-from gemm_report.texts.readme import as_text, between_markers, caption, link, picture, read_text
-from gemm_report.writing.names import operations, precision_name
-from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled, significant, times
-from gemm_report.writing.tables import markdown_table
+from gemm_report.rows import Rung, drawn_rows, libraries, limits, precisions, rungs
+from gemm_report.text import (
+    markdown_table,
+    operations,
+    percent,
+    precision_name,
+    prefix_for,
+    quantity,
+    scaled,
+    significant,
+    times,
+)
 
 _BEGIN = re.compile(r"<!-- gemm_report:begin (.*?) -->")
 _RUNG = re.compile(r"rung (\w+)")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gemm_report.document import InputError, RecordError
 from gemm_report.figures.tuning import Sweep, sweeps
+from gemm_report.readme import read_text
 from gemm_report.record import Record, rate
-from gemm_report.texts.readme import read_text
-from gemm_report.writing.quantity import quantity
+from gemm_report.text import quantity
 
 HEADER = (
     "// The fastest points of tuning spaces, as tools/tune --write found them: "

@@ -1,0 +1,104 @@
+"""Host-to-device copy, kernel and device-to-host copy in one time, and each of them alone."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import groupby
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from gemm_report.figures.bars import Line, bars
+from gemm_report.figures.marks import mark, notes
+from gemm_report.figures.palette import NAIVE, OURS, PALE, STEP
+from gemm_report.record import Part, Record, Row
+from gemm_report.rows import drawn_rows, facts
+from gemm_report.text import percent, precision_name, prefix_for, quantity, roof_name, scaled
+
+_PARTS = {"to device": STEP, "kernel": NAIVE, "from device": OURS}
+_TOGETHER = PALE
+_LINKS = ("PCIe_to_device", "PCIe_to_host")
+_NO_DATA = ("to_device_bytes", "from_device_bytes")
+_HEAD = ("together", "to device, of PCIe", "from device, of PCIe", "hidden")
+
+
+def transfer_rows(record: Record) -> list[Row]:
+    """Those with a time and with parts, by precision, problem, kernel and transfer."""
+    rows = [row for row in drawn_rows(record, Part.END_TO_END) if row.end_to_end]
+    # Sorting is stable: within a problem the order stays that of the ladder.
+    return sorted(rows, key=_problem)
+
+
+def table(record: Record) -> list[dict[str, object]]:
+    """The plotted data."""
+    return [
+        facts(row, "transfer", "precision", "shape", kernel=row.kernel_label)
+        | {"seconds": row.seconds.median}
+        | {key: value for key, value in asdict(row.end_to_end).items() if key not in _NO_DATA}
+        for row in transfer_rows(record)
+    ]
+
+
+def draw(record: Record) -> Figure:
+    """Copies and kernel together, next to what each of them takes alone."""
+    panels = [list(rows) for _, rows in groupby(transfer_rows(record), key=_problem)]
+    lines = [[_line(record, row) for row in panel] for panel in panels]
+    remarks = _notes(record, [row for panel in panels for row in panel])
+    legend = [Patch(color=color, label=f"{part} alone") for part, color in _PARTS.items()]
+    legend.append(Patch(color=_TOGETHER, label="together"))
+    looks = {"pitch": 0.33, "part": Part.END_TO_END, "legend": legend}
+    page, plots = bars(record, "end to end", remarks, _HEAD, lines, **looks)
+    for panel, axes in zip(panels, plots, strict=True):
+        _draw_panel(axes, panel)
+    return page.figure
+
+
+def _problem(row: Row) -> tuple[str, int, int, int, int]:
+    return row.precision, row.volume, row.m, row.n, row.k
+
+
+def _line(record: Record, row: Row) -> Line:
+    """With rate and share of PCIe's bandwidth each way, and what is hidden of the copies."""
+    parts = row.end_to_end
+    rates = parts.to_device_bytes_per_second, parts.from_device_bytes_per_second
+    each_way = [
+        quantity(rate, "B/s") + (f", {percent(rate / ceiling)}" if ceiling else "")
+        for rate, ceiling in zip(rates, map(record.measured_rate, _LINKS), strict=True)
+    ]
+    together = quantity(row.seconds.median, "s") + mark(row)
+    return Line(
+        f"{row.kernel_label}, {row.transfer}", (together, *each_way, percent(parts.hidden_share))
+    )
+
+
+def _draw_panel(axes: Axes, rows: Sequence[Row]) -> None:
+    parts = [row.end_to_end for row in rows]
+    alone = [(p.to_device_seconds, p.kernel_seconds, p.from_device_seconds) for p in parts]
+    longest = max(*(row.seconds.median for row in rows), *map(sum, alone))
+    prefix = prefix_for([longest])
+    axes.set_title(f"{precision_name(rows[0].precision)}, {rows[0].size}", pad=16)
+    axes.set_xlim(0, scaled(longest, prefix) * 1.02)
+    axes.set_xlabel(f"{prefix}s")
+    for y, (row, seconds) in enumerate(zip(rows, alone, strict=True)):
+        start = 0.0
+        for part, color in zip(seconds, _PARTS.values(), strict=True):
+            length = scaled(part, prefix)
+            axes.barh(y - 0.2, length, height=0.36, left=start, color=color, zorder=2)
+            start += length
+        total = scaled(row.seconds.median, prefix)
+        axes.barh(y + 0.2, total, height=0.36, color=_TOGETHER, zorder=2)
+
+
+def _notes(record: Record, rows: Sequence[Row]) -> list[str]:
+    known = [
+        f"{roof_name(link)} {quantity(rate, 'B/s')}"
+        for link in _LINKS
+        if (rate := record.measured_rate(link))
+    ]
+    return [
+        *notes(rows),
+        "Hidden: transfer time hidden by overlap; below 0 all together took longer than the parts.",
+        f"Measured bandwidths: {', '.join(known)}."
+        if known
+        else "PCIe's bandwidth was not measured.",
+    ]

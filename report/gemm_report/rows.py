@@ -178,25 +178,6 @@ def rungs(record: Record, precision: str) -> list[Rung]:
     return found
 
 
-def naive(rows: Iterable[Row]) -> Row | None:
-    """The first that is called so, of rows in the order of the ladder."""
-    return next(filter(_is_naive, rows), None)
-
-
-def largest_step(found: Iterable[Rung]) -> Rung | None:
-    """The rung that gains most over all before it, the naive kernel apart."""
-    best, largest, gain = 0.0, None, 1.0
-    for rung in found:
-        if best and rate(rung.row) > gain * best and rung.step and not _is_naive(rung.row):
-            largest, gain = rung, rate(rung.row) / best
-        best = max(best, rate(rung.row))
-    return largest
-
-
-def _is_naive(row: Row) -> bool:
-    return row.is_ours and row.kernel.endswith("Naive")
-
-
 def libraries(record: Record, precision: str) -> list[Row]:
     """What the ladder leads to, at the same size."""
     return [row for row in at_size(record, precision) if row.is_library]
@@ -248,6 +229,8 @@ def at_size(record: Record, precision: str) -> list[Row]:
     return [row for row in rows if row.is_cube and row.m == size]
 
 
+# Of interest for what they cost, not for how fast they are.
+_MINOR = ("s32", "tf32x3")
 # From here on a library that is so much faster in another layout is on its slow path in this one.
 _SLOW_PATH = 1.5
 
@@ -301,9 +284,12 @@ class Standing:
 
 
 def standings(record: Record) -> list[Standing]:
-    """One for each precision that a kernel of ours has a time in."""
+    """One for each precision that a kernel of ours has a time in, the minor ones only alone."""
     found = []
-    for precision, rows in by_precision(timed_rows(record)).items():
+    groups = by_precision(timed_rows(record))
+    main = {precision: rows for precision, rows in groups.items() if precision not in _MINOR}
+    has_main = any(row.is_ours for rows in main.values() for row in rows)
+    for precision, rows in (main if has_main else groups).items():
         ours = [row for row in rows if row.is_ours]
         if ours:
             best = max(ours, key=_merit)

@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from gemm_report.figures.page import LABEL_SIZE, POINTS, WIDTH, Page, size_in_points, text_width
+from gemm_report.figures.page import WIDTH, new_figure
 from gemm_report.figures.palette import INK
 from gemm_report.record import Part, Record
 
-_GAP = 10.0  # points between two columns
-_NARROWEST, _BELOW = 2.4, 0.5  # inches
+_SIZE, _CHARACTER, _GAP = 9.0, 5.9, 12.0  # points of a text, of one of its characters, and between
+_NARROWEST = 2.6  # inches of a plot
 
 
 @dataclass(frozen=True)
@@ -31,59 +34,43 @@ def bars(
     *,
     pitch: float = 0.2,
     above: float = 0.5,
-    legend: Sequence[object] = (),
-    part: Part = Part.LADDER,
-) -> tuple[Page, list[Axes]]:
-    """A page with a plot a panel; bars stand at 0, 1, ... from the top, `pitch` inches apart."""
-    left = max(text_width(line.name, bold=line.bold) for each in panels for line in each)
-    left = (left + 8) / POINTS
-    right = max(sum(_GAP + width for width in _widths(head, each)) for each in panels) / POINTS
-    width = max(_NARROWEST, WIDTH - left - right)
-    heights = [pitch * len(lines) for lines in panels]
-    page = Page(
-        record,
-        subject,
-        notes,
-        height=sum(heights) + len(panels) * (above + _BELOW),
-        width=left + width + right,
-        legend=legend,
-        part=part,
-    )
-    plots, top = [], 0.0
-    for lines, height in zip(panels, heights, strict=True):
-        axes = page.axes(left, top + above, width, height)
+    part: Part | None = Part.LADDER,
+) -> tuple[Figure, list[Axes]]:
+    """A plot a panel; bars stand at 0, 1, ... from the top, about `pitch` inches apart.
+
+    `above` are inches for what a figure adds over its plots.
+    """
+    tall = sum(pitch * len(lines) + above + 0.5 for lines in panels)
+    longest = max(len(line.name) for lines in panels for line in lines)
+    beside = _CHARACTER * longest + max(_places(head, lines)[-1] for lines in panels)
+    wide = max(WIDTH, _NARROWEST + beside / 72)
+    figure = new_figure(record, subject, notes, tall, wide, part=part)
+    ratios = [len(lines) for lines in panels]
+    plots = figure.subplots(len(panels), squeeze=False, height_ratios=ratios)[:, 0]
+    for axes, lines in zip(plots, panels, strict=True):
         axes.grid(axis="y", visible=False)
         axes.spines["left"].set_visible(False)
-        _write_lines(axes, head, lines)
-        plots.append(axes)
-        top += above + height + _BELOW
-    return page, plots
+        axes.set_ylim(len(lines) - 0.5, -0.5)
+        axes.set_yticks(range(len(lines)), [line.name for line in lines], size=_SIZE, color=INK)
+        axes.tick_params(axis="y", length=0)
+        for line, name in zip(lines, axes.get_yticklabels(), strict=True):
+            name.set_weight("bold" if line.bold else "normal")
+        _write_columns(axes, head, lines)
+    return figure, list(plots)
 
 
-def _write_lines(axes: Axes, head: Sequence[str], lines: Sequence[Line]) -> None:
-    axes.set_ylim(len(lines) - 0.5, -0.5)
-    axes.set_yticks([])
-    width, tall = size_in_points(axes)
-    levels = [1 - (i + 0.5) / len(lines) for i in range(len(lines))]
-    for line, y in zip(lines, levels, strict=True):
-        _write(axes, -6 / width, y, line.name, line.bold)
-    right = 1.0
-    for column, its_width in enumerate(_widths(head, lines)):
-        right += (_GAP + its_width) / width
-        _write(axes, right, 1 + 7.5 / tall, head[column], True)
-        for line, y in zip(lines, levels, strict=True):
-            _write(axes, right, y, line.cells[column], line.bold)
+def _write_columns(axes: Axes, head: Sequence[str], lines: Sequence[Line]) -> None:
+    at: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
+    looks: dict[str, Any] = {"ha": "right", "size": _SIZE, "color": INK, "annotation_clip": False}
+    for column, (title, right) in enumerate(zip(head, _places(head, lines), strict=True)):
+        axes.annotate(title, (1, -0.5), (right, 7), va="bottom", weight="bold", **at, **looks)
+        for y, line in enumerate(lines):
+            weight = "bold" if line.bold else "normal"
+            said = line.cells[column]
+            axes.annotate(said, (1, y), (right, 0), va="center", weight=weight, **at, **looks)
 
 
-def _widths(head: Sequence[str], lines: Sequence[Line]) -> list[float]:
-    def width(column: int) -> float:
-        cells = (text_width(line.cells[column], bold=line.bold) for line in lines)
-        return max(text_width(head[column], bold=True), *cells)
-
-    return [width(column) for column in range(len(head))]
-
-
-def _write(axes: Axes, x: float, y: float, text: str, bold: bool) -> None:
-    looks = {"ha": "right", "va": "center_baseline", "size": LABEL_SIZE, "color": INK}
-    looks["weight"] = "bold" if bold else "normal"
-    axes.text(x, y, text, transform=axes.transAxes, **looks)
+def _places(head: Sequence[str], lines: Sequence[Line]) -> list[float]:
+    """Where each column ends, in points from the plot."""
+    columns = zip(head, *(line.cells for line in lines), strict=True)
+    return list(accumulate(_GAP + _CHARACTER * max(map(len, column)) for column in columns))

@@ -1,11 +1,13 @@
 """Burst against steady state: what a device does in its first launches, and what it keeps up."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gemm_report.figures.bars import Line, bars
+from gemm_report.figures.page import legend_above
 from gemm_report.figures.palette import PALE, color_of
 from gemm_report.figures.versus import pairs, run_name, versus_notes
 from gemm_report.record import Record, Row, rate
@@ -13,6 +15,7 @@ from gemm_report.rows import headlines
 from gemm_report.text import percent, precision_name, prefix_for, scaled, significant
 
 _MOST = 30
+_MARKERS = {"burst": "|", "settled": "o"}
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def table(record: Record, versus: Record | None) -> list[dict[str, object]]:
 
 
 def draw(record: Record, versus: Record) -> Figure:
-    """Throughput of each row in a burst (hollow) and in steady state (filled)."""
+    """Throughput of each row in a burst (line) and in steady state (dot)."""
     cases = pairs_of(record, versus)
     prefix = prefix_for(rate(case.burst) for case in cases)
     unit = f"{prefix}FLOP/s"
@@ -61,14 +64,9 @@ def draw(record: Record, versus: Record) -> Figure:
     runs = {each.method.state: each for each in (record, versus)}
     lines = [_line(case, prefix) for case in cases]
     title, remarks = "burst against steady state", versus_notes(record, versus)
-    grey = {"linestyle": "none", "marker": "o", "color": PALE}
-    legend = [
-        Line2D([], [], label=run_name(runs["burst"]), markerfacecolor="white", **grey),
-        Line2D([], [], label=run_name(runs["settled"]), **grey),
-    ]
-    page, (axes,) = bars(record, title, remarks, head, [lines], pitch=0.26, legend=legend)
+    figure, (axes,) = bars(record, title, remarks, head, [lines], pitch=0.26, above=0.8)
     ends = [
-        (100 * case.burst.of_roof_nominal, 100 * case.settled.of_roof_nominal)
+        (100 * (case.burst.of_roof_nominal or 0), 100 * (case.settled.of_roof_nominal or 0))
         if has_roofs
         else (100.0, 100 * case.kept)
         for case in cases
@@ -76,12 +74,16 @@ def draw(record: Record, versus: Record) -> Figure:
     axes.set_xlim(0, max(100, 1.03 * max(max(pair) for pair in ends)))
     axes.set_xlabel("% of nominal peak" if has_roofs else "% of the rate in the burst")
     for y, (case, (burst, settled)) in enumerate(zip(cases, ends, strict=True)):
-        color = color_of(case.settled)
-        axes.plot([settled, burst], [y, y], color=color, linewidth=2, alpha=0.5, zorder=2)
-        looks_of_mark = {"marker": "o", "markersize": 6, "color": color, "clip_on": False}
-        axes.plot(burst, y, markerfacecolor="white", zorder=3, **looks_of_mark)
-        axes.plot(settled, y, zorder=4, **looks_of_mark)
-    return page.figure
+        looks: dict[str, Any] = {"markersize": 7, "color": color_of(case.settled), "zorder": 3}
+        axes.plot([settled, burst], [y, y], color=PALE, linewidth=2, alpha=0.5, zorder=2)
+        axes.plot(burst, y, marker=_MARKERS["burst"], **looks)
+        axes.plot(settled, y, marker=_MARKERS["settled"], **looks)
+    handles = [
+        Line2D([], [], label=run_name(runs[state]), linestyle="none", marker=each, color=PALE)
+        for state, each in _MARKERS.items()
+    ]
+    legend_above(axes, handles, columns=1, lines=1)
+    return figure
 
 
 def _line(case: Case, prefix: str) -> Line:

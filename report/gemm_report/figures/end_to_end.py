@@ -10,12 +10,13 @@ from matplotlib.patches import Patch
 
 from gemm_report.figures.bars import Line, bars
 from gemm_report.figures.marks import mark, notes
-from gemm_report.figures.palette import NAIVE, OURS, PALE, STEP
+from gemm_report.figures.page import legend_above
+from gemm_report.figures.palette import PALE, PRECISIONS
 from gemm_report.record import Part, Record, Row
 from gemm_report.rows import drawn_rows, facts
 from gemm_report.text import percent, precision_name, prefix_for, quantity, roof_name, scaled
 
-_PARTS = {"to device": STEP, "kernel": NAIVE, "from device": OURS}
+_PARTS = dict(zip(("to device", "kernel", "from device"), PRECISIONS, strict=False))
 _TOGETHER = PALE
 _LINKS = ("PCIe_to_device", "PCIe_to_host")
 _NO_DATA = ("to_device_bytes", "from_device_bytes")
@@ -44,13 +45,15 @@ def draw(record: Record) -> Figure:
     panels = [list(rows) for _, rows in groupby(transfer_rows(record), key=_problem)]
     lines = [[_line(record, row) for row in panel] for panel in panels]
     remarks = _notes(record, [row for panel in panels for row in panel])
-    legend = [Patch(color=color, label=f"{part} alone") for part, color in _PARTS.items()]
-    legend.append(Patch(color=_TOGETHER, label="together"))
-    looks = {"pitch": 0.33, "part": Part.END_TO_END, "legend": legend}
-    page, plots = bars(record, "end to end", remarks, _HEAD, lines, **looks)
+    figure, plots = bars(
+        record, "end to end", remarks, _HEAD, lines, pitch=0.33, above=0.9, part=Part.END_TO_END
+    )
     for panel, axes in zip(panels, plots, strict=True):
         _draw_panel(axes, panel)
-    return page.figure
+    handles = [Patch(color=color, label=f"{part} alone") for part, color in _PARTS.items()]
+    handles.append(Patch(color=_TOGETHER, label="together"))
+    legend_above(plots[0], handles, columns=4, lines=2.6)
+    return figure
 
 
 def _problem(row: Row) -> tuple[str, int, int, int, int]:
@@ -76,7 +79,7 @@ def _draw_panel(axes: Axes, rows: Sequence[Row]) -> None:
     alone = [(p.to_device_seconds, p.kernel_seconds, p.from_device_seconds) for p in parts]
     longest = max(*(row.seconds.median for row in rows), *map(sum, alone))
     prefix = prefix_for([longest])
-    axes.set_title(f"{precision_name(rows[0].precision)}, {rows[0].size}", pad=16)
+    axes.set_title(f"{precision_name(rows[0].precision)}, {rows[0].size}", pad=24)
     axes.set_xlim(0, scaled(longest, prefix) * 1.02)
     axes.set_xlabel(f"{prefix}s")
     for y, (row, seconds) in enumerate(zip(rows, alone, strict=True)):

@@ -6,33 +6,18 @@ Bytes are modelled; where ncu counted them, a hollow mark stands next to the fil
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gemm_report.figures.marks import mark, notes
-from gemm_report.figures.page import (
-    WIDTH,
-    Label,
-    Page,
-    column_height,
-    column_width,
-    label_column,
-    write_above,
-)
+from gemm_report.figures.page import Label, column_height, label_column, legend_above, new_figure
 from gemm_report.figures.palette import PALE, Look, legend_text, looks
 from gemm_report.figures.roofs import ROOF_COLOR, draw_roofs, set_log_axes
 from gemm_report.record import Ceiling, Record, Row, Traffic, rate
-from gemm_report.rows import (
-    arithmetic_roof,
-    drawn_rows,
-    facts,
-    largest_step,
-    libraries,
-    named,
-    rungs,
-)
+from gemm_report.rows import arithmetic_roof, drawn_rows, facts, libraries, named, rungs
 from gemm_report.text import (
     operations,
     precision_name,
@@ -44,11 +29,9 @@ from gemm_report.text import (
 )
 
 _HEIGHT = 4.2
-_LEFT, _BETWEEN, _ABOVE, _BELOW = 0.55, 0.2, 0.5, 0.55
-# With fewer rungs the roofline shows the same.
+# Of a ladder; with fewer rungs the roofline shows the same.
 _RUNGS = 6
 _MOST = 40
-
 
 # The panels from the left, by names of MEMORIES.
 SHARED, L2, DRAM = "shared memory", "L2", "DRAM"
@@ -76,29 +59,33 @@ def counted(row: Row, memory: str) -> float | None:
     return _intensity(row, memory, row.counted)
 
 
-def has_model(record: Record, precision: str) -> bool:
-    """Whether there is anything that throughput and roofline do not show."""
-    return sum(1 for rung in rungs(record, precision) if rung.row.traffic) >= _RUNGS
-
-
 def chosen(record: Record, pattern: str | None) -> list[Row]:
-    """Rows of one precision whose names match; without a pattern those with counted bytes."""
+    """Rows of one precision whose names match; without a pattern those with counted bytes.
+
+    Where none were counted, the rungs of the FP32 ladder and the fastest library.
+    """
     rows = drawn_rows(record)
     if pattern is None:
-        found = [row for row in rows if row.counted]
+        found = [row for row in rows if row.counted] or _ladder(record)
     else:
         found = named(record, rows, "--hierarchy", pattern)
     return [row for row in found if row.precision == found[0].precision][:_MOST]
 
 
+def _ladder(record: Record) -> list[Row]:
+    found = [rung.row for rung in rungs(record, "f32")]
+    if sum(1 for row in found if row.traffic) < _RUNGS:
+        return []
+    return found + sorted(libraries(record, "f32"), key=rate)[-1:]
+
+
 @dataclass(frozen=True)
 class Chart:
-    """What is drawn: `path` joins the rungs of a ladder."""
+    """What is drawn."""
 
     record: Record
     rows: Sequence[Row]
     looks: Mapping[str, Look]
-    path: bool = False
 
     @property
     def memories(self) -> list[str]:
@@ -114,7 +101,7 @@ class Chart:
     @property
     def rates(self) -> list[float]:
         """Of the rows and of these peaks."""
-        return [*map(rate, self.rows), *(unit.flop_per_second for unit in self.units)]
+        return [*map(rate, self.rows), *(unit.flop_per_second or 0 for unit in self.units)]
 
     @property
     def prefix(self) -> str:
@@ -122,37 +109,14 @@ class Chart:
         return prefix_for(self.rates)
 
 
-def draw(record: Record, pattern: str | None) -> Figure:
-    """Chosen kernels under the bandwidth of each memory, with modelled and counted bytes."""
+def _chart(record: Record, pattern: str | None) -> Chart:
+    rows = chosen(record, pattern)
+    return Chart(record, rows, looks(rows))
+
+
+def table(record: Record, pattern: str | None = None) -> list[dict[str, object]]:
+    """The plotted data: each row in each of the memories."""
     chart = _chart(record, pattern)
-    precision = precision_name(chart.rows[0].precision)
-    return _draw(chart, f"hierarchical roofline, {precision}")
-
-
-def draw_ladder(record: Record, precision: str) -> Figure:
-    """Each rung under the bandwidth of shared memory, L2 and DRAM, and under its unit's peak."""
-    chart = _chart(record, None, precision)
-    name, size = precision_name(precision), chart.rows[0].size
-    return _draw(chart, f"optimization ladder on the roofline, {name} at {size}")
-
-
-def _chart(record: Record, pattern: str | None, precision: str | None = None) -> Chart:
-    """Of chosen rows, or of a ladder: the rungs, and the fastest library."""
-    if precision is None:
-        rows = chosen(record, pattern)
-        return Chart(record, rows, looks(rows))
-    found = rungs(record, precision)
-    best = sorted(libraries(record, precision), key=rate)[-1:]
-    rows = [rung.row for rung in found] + best
-    step = largest_step(found)
-    return Chart(record, rows, looks(rows, step and step.row), path=True)
-
-
-def table(
-    record: Record, pattern: str | None = None, precision: str | None = None
-) -> list[dict[str, object]]:
-    """The plotted data of chosen rows, or of a ladder: each row in each of the memories."""
-    chart = _chart(record, pattern, precision)
     return [
         facts(row, "precision", "size", "flop_per_second", memory=_TITLES[memory], bytes=by)
         | {"flop_per_byte": intensity, "roof": roof and roof.name}
@@ -168,22 +132,24 @@ def table(
     ]
 
 
-def _draw(chart: Chart, subject: str) -> Figure:
+def draw(record: Record, pattern: str | None = None) -> Figure:
+    """Kernels under the bandwidth of each memory, and under the peak of the unit that computes."""
+    chart = _chart(record, pattern)
     labels = _labels(chart)
-    tall = max(_HEIGHT, column_height(labels))
-    remarks = [legend_text(chart.looks), *_notes(chart)]
-    legend = _legend() if any(row.counted for row in chart.rows) else ()
-    page = Page(chart.record, subject, remarks, _ABOVE + tall + _BELOW, legend=legend)
-    room = (WIDTH - _LEFT - column_width(labels) + _BETWEEN) / len(chart.memories)
-    for i, memory in enumerate(chart.memories):
-        axes = page.axes(_LEFT + i * room, _ABOVE, room - _BETWEEN, tall)
+    remarks, its = [legend_text(dict(chart.looks)), *_notes(chart)], chart.rows[0]
+    sizes = {row.size for row in chart.rows}
+    subject = f"hierarchical roofline, {precision_name(its.precision)}"
+    subject += f" at {its.size}" if len(sizes) == 1 else ""
+    tall = 1.2 + max(_HEIGHT, column_height(labels))
+    figure = new_figure(record, subject, remarks, tall)
+    plots = figure.subplots(1, len(chart.memories), squeeze=False, sharey=True)[0]
+    for axes, memory in zip(plots, chart.memories, strict=True):
         _draw_panel(axes, chart, memory)
-        if i:
-            axes.set_yticklabels([])
-        else:
-            axes.set_ylabel(chart.prefix + operations(chart.rows[0].precision))
-    label_column(axes, labels)
-    return page.figure
+    plots[0].set_ylabel(chart.prefix + operations(its.precision))
+    if any(row.counted for row in chart.rows):
+        legend_above(plots[0], _legend(), columns=1, lines=3)
+    label_column(plots[-1], labels)
+    return figure
 
 
 def _labels(chart: Chart) -> list[Label]:
@@ -192,34 +158,29 @@ def _labels(chart: Chart) -> list[Label]:
     for row in chart.rows:
         look, y = chart.looks[row.label], scaled(rate(row), chart.prefix)
         name = f"{row.label} {row.size}" if len(sizes) > 1 else row.label
-        bold = chart.path and look.stands_out
         text = f"{name}  {significant(y)}{mark(row)}"
-        found.append(Label(text, y, None, look.color, look.marker, bold))
+        found.append(Label(text, y, look.color, look.stands_out))
     for unit in chart.units:
-        y = scaled(unit.flop_per_second, chart.prefix)
-        text = f"{roof_name(unit.name)}  {significant(y)}"
-        found.append(Label(text, y, color=ROOF_COLOR, bold=True))
+        y = scaled(unit.flop_per_second or 0, chart.prefix)
+        found.append(Label(f"{roof_name(unit.name)}  {significant(y)}", y, ROOF_COLOR, True))
     return found
 
 
 def _draw_panel(axes: Axes, chart: Chart, memory: str) -> None:
     roof, scale, rates = chart.record.bandwidth(memory), 1 / scaled(1, chart.prefix), chart.rates
-    ridge = [max(rates) / roof.bytes_per_second] if roof else []
+    slope = (roof.bytes_per_second or 0) if roof else 0
     xs = [x for row in chart.rows for x in (modelled(row, memory), counted(row, memory)) if x]
-    axes.set_title(_TITLES[memory], pad=18)
-    axes.set_xlabel(f"FLOP/byte, {'moved once' if memory == DRAM else 'modelled'}")
-    set_log_axes(axes, [*xs, *ridge], [each / scale for each in rates])
+    moved = "moved once" if memory == DRAM else "modelled"
+    speed = f"{quantity(slope, 'B/s')}, {roof.origin}" if roof else "not measured"
+    axes.set_title(f"{_TITLES[memory]}\n{speed}", size=9.5)
+    axes.set_xlabel(f"FLOP/byte, {moved}")
+    set_log_axes(axes, [*xs, *([max(rates) / slope] if roof else [])], [r / scale for r in rates])
     axes.grid(axis="y", visible=False)
     draw_roofs(axes, chart.units, [roof] if roof else [], scale)
-    if roof:
-        write_above(axes, f"{quantity(roof.bytes_per_second, 'B/s')}, {roof.origin}", 5)
-    steps = [(modelled(row, memory), rate(row) / scale) for row in chart.rows if row.is_ours]
-    if chart.path and (steps := [step for step in steps if step[0]]):
-        axes.plot(*zip(*steps, strict=True), color="#B5B5B5", linewidth=1.1, zorder=2)
     for row in chart.rows:
         y, look = rate(row) / scale, chart.looks[row.label]
         axes.axhline(y, color=look.color, linewidth=0.6, alpha=0.3, zorder=1.2)
-        marks = {
+        marks: dict[str, Any] = {
             **{"label": row.label, "color": look.color, "marker": look.marker, "clip_on": False},
             "markersize": 6 if look.stands_out else 4.5,
             "zorder": 5 if look.stands_out else 4,
@@ -233,7 +194,7 @@ def _draw_panel(axes: Axes, chart: Chart, memory: str) -> None:
 
 
 def _legend() -> list[Line2D]:
-    grey = {"linestyle": "none", "marker": "o", "color": PALE}
+    grey: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": PALE}
     return [
         Line2D([], [], label="bytes modelled; of DRAM: each matrix moved once", **grey),
         Line2D([], [], label="bytes counted by ncu", markerfacecolor="white", **grey),
@@ -242,17 +203,14 @@ def _legend() -> list[Line2D]:
 
 def _notes(chart: Chart) -> list[str]:
     remarks, bandwidth = notes(chart.rows), chart.record.bandwidth
-    if chart.path:
-        remarks.append(
-            "The grey path leads from rung to rung; a level line joins the marks of one kernel. A "
-            "kernel on a slope is bound by that memory: it needs fewer bytes per FLOP to go faster."
-        )
     for memory, why in _WHY_ABOVE.items():
         roof = bandwidth(memory)
         above = [
             row.label
             for row in chart.rows
-            if roof and (x := modelled(row, memory)) and rate(row) > x * roof.bytes_per_second
+            if roof
+            and (x := modelled(row, memory))
+            and rate(row) > x * (roof.bytes_per_second or 0)
         ]
         if above:
             names = ", ".join(dict.fromkeys(above))

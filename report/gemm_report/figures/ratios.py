@@ -6,10 +6,9 @@ from statistics import geometric_mean
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, PercentFormatter
+from matplotlib.ticker import PercentFormatter
 
-from gemm_report.figures.page import WIDTH, Page
+from gemm_report.figures.page import legend_above, new_figure
 from gemm_report.figures.palette import INK, PRECISIONS
 from gemm_report.record import Part, Record, Row
 from gemm_report.rows import facts, named, timed_rows
@@ -17,7 +16,8 @@ from gemm_report.text import columns, precision_name
 
 BEST = "Best"
 _FEWEST = 20  # shapes, without a filter
-_HEIGHT, _LEFT, _BELOW = 3.6, 0.6, 0.65
+_HEIGHT = 4.2
+_TICKS = (0.01, 0.1, 0.2, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50)
 _HEAD = ["precision", "kernel", "shapes", "geometric mean", "10th percentile", "worst", "at"]
 
 
@@ -72,24 +72,28 @@ def draw(record: Record, pattern: str | None = None) -> Figure:
     colors = [PRECISIONS[i % len(PRECISIONS)] for i in range(len(found))]
     labels = (
         f"{precision_name(rows[0].precision)}, {rows[0].label}: geometric mean {mean:.3f}, "
-        f"10th percentile {tenth:.3f}, worst {worst:.3f} at {rows[0].shape}"
+        f"10th percentile {tenth:.3f},\nworst {worst:.3f} at {rows[0].shape}"
         for rows in found
         for mean, tenth, worst in [summary(rows)]
     )
-    legend = [Line2D([], [], color=c, label=said) for c, said in zip(colors, labels, strict=True)]
     libraries = {row.library for rows in found for row in rows}
     other = libraries.pop() or "" if len(libraries) == 1 else "the fastest library"
-    page = Page(record, f"speed relative to {other}", [], _HEIGHT + _BELOW, legend=legend)
-    axes = page.axes(_LEFT, 0.1, WIDTH - _LEFT, _HEIGHT)
-    for rows, color in zip(found, colors, strict=True):
+    tall = _HEIGHT + 0.4 * len(found)
+    figure = new_figure(record, f"speed relative to {other}", [], tall)
+    axes = figure.subplots()
+    for rows, color, said in zip(found, colors, labels, strict=True):
         values = [*map(_ratio, rows)]
         shares = [(i + 1) / len(values) for i in range(len(values))]
-        axes.step([values[0], *values], [0, *shares], where="post", color=color)
+        axes.step([values[0], *values], [0, *shares], where="post", color=color, label=said)
     axes.axvline(1, color=INK, linewidth=0.8)
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ends = [_ratio(row) for rows in found for row in (rows[0], rows[-1])]
+    ticks = [tick for tick in _TICKS if min(ends) / 1.3 < tick < 1.3 * max(ends)]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xticks([], minor=True)
     axes.set_xlabel(f"speed / {other}")
     axes.set_ylabel("share of the shapes")
-    return page.figure
+    legend_above(axes, axes.lines[: len(found)], columns=1)
+    return figure

@@ -1,19 +1,18 @@
 """Peaks and bandwidths as lines of a roofline."""
 
-import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from gemm_report.figures.page import size_in_points
 from gemm_report.figures.palette import PALE
 from gemm_report.record import Ceiling, Record
 
 ROOF_COLOR = PALE
 NOMINAL, MEASURED = "nominal peak", "measured peak"
-_ROOM_FOR_TICKS = 110  # points of a decade that has ticks at 2 and 5
-LINES = {NOMINAL: {"linewidth": 1.8}, MEASURED: {"linewidth": 0.7}}
+LINES = {NOMINAL: 1.8, MEASURED: 0.7}  # points of width
 
 
 def compute_roofs(record: Record, precision: str) -> list[Ceiling]:
@@ -42,8 +41,9 @@ def kind(roof: Ceiling) -> str:
 def legend(roofs: Iterable[Ceiling]) -> list[Line2D]:
     """An entry for each kind of line among `roofs`."""
     used = set(map(kind, roofs))
+    looks: dict[str, Any] = {"color": ROOF_COLOR}
     return [
-        Line2D([], [], color=ROOF_COLOR, label=how, **LINES[how]) for how in LINES if how in used
+        Line2D([], [], label=how, linewidth=LINES[how], **looks) for how in LINES if how in used
     ]
 
 
@@ -52,28 +52,25 @@ def draw_roofs(
 ) -> None:
     """Level lines from the widest slope on, and slopes up to the highest level line."""
     low, high = axes.get_xlim()
-    slopes = [roof.bytes_per_second / scale for roof in memory]
-    levels = [roof.flop_per_second / scale for roof in compute]
+    slopes = [(roof.bytes_per_second or 0) / scale for roof in memory]
+    levels = [(roof.flop_per_second or 0) / scale for roof in compute]
     top = max(levels, default=axes.get_ylim()[1])
-    looks = {"color": ROOF_COLOR, "zorder": 1, "solid_capstyle": "butt"}
+    looks: dict[str, Any] = {"color": ROOF_COLOR, "zorder": 1, "solid_capstyle": "butt"}
     for roof, level in zip(compute, levels, strict=True):
         start = max(low, level / max(slopes)) if slopes else low
-        axes.plot([start, high], [level, level], **LINES[kind(roof)], **looks)
+        axes.plot([start, high], [level, level], linewidth=LINES[kind(roof)], **looks)
     for roof, slope in zip(memory, slopes, strict=True):
-        axes.plot([low, top / slope], [low * slope, top], **LINES[kind(roof)], **looks)
+        width = LINES[kind(roof)]
+        axes.plot([low, top / slope], [low * slope, top], linewidth=width, **looks)
 
 
 def set_log_axes(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
     """Both logarithmic, with some room around what lies between the least and the largest."""
     axes.set(xscale="log", yscale="log")
-    for axis, values, room in ((axes.xaxis, xs, 1.6), (axes.yaxis, ys, 1.4)):
-        low, high = min(values) / room, max(values) * room
-        (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(low, high)
-        decade = size_in_points(axes)[axis is axes.yaxis] / math.log10(high / low)
-        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
-        ticks = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
-        ticks = [tick for tick in ticks if low <= tick <= high]
-        if decade < _ROOM_FOR_TICKS and len(ticks) > 4:
-            ticks = [tick for tick in ticks if f"{tick:e}".startswith("1")]
-        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
-        axis.set_ticks([], minor=True)
+    axes.set_xlim(min(xs) / 1.6, max(xs) * 1.6)
+    axes.set_ylim(min(ys) / 1.4, max(ys) * 1.4)
+    for axis, values in ((axes.xaxis, xs), (axes.yaxis, ys)):
+        digits = (1, 2, 5) if max(values) < 300 * min(values) and axis is axes.yaxis else (1,)
+        axis.set_major_locator(LogLocator(subs=digits, numticks=12))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_locator(NullLocator())

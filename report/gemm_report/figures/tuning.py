@@ -89,9 +89,14 @@ def table(record: Record) -> list[dict[str, object]]:
     ]
 
 
+def has_grid(record: Record) -> bool:
+    """Whether there is something to compare."""
+    return any(len(sweep.rows) > 1 for sweep in sweeps(record))
+
+
 def draw(record: Record) -> Figure:
     """Throughput over the two parameters that matter most, for each kernel and problem."""
-    found = sweeps(record)
+    found = [sweep for sweep in sweeps(record) if len(sweep.rows) > 1]
     prefix = prefix_for(rate(sweep.best) for sweep in found)
     maps = []
     for sweep in found:

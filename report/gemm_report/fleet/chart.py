@@ -12,7 +12,6 @@ from gemm_report.fleet.reading import BAD, state_of
 
 _DARKEST = 0.1  # a loss of this and more
 _MOST_NODES = 200  # a picture has 65,536 pixels at most
-_LEFT, _ABOVE, _BELOW, _RIGHT = 1.6, 0.7, 0.6, 0.3
 
 
 def write_map(fleet: Fleet, path: Path) -> None:
@@ -41,9 +40,6 @@ def write_map(fleet: Fleet, path: Path) -> None:
     columns = list(range(max(places.values())))
     drawn = HeatMap(title, subtitle, ("GPU of the node", columns), ("node", nodes), cells)
     with matplotlib.style.context(STYLE):
-        width, height = drawn.size
-        size = _LEFT + max(drawn.width, width) + _RIGHT, _ABOVE + height + _BELOW
-        figure = Figure(figsize=size)
-        box = (_LEFT / size[0], _BELOW / size[1], width / size[0], height / size[1])
-        draw_map(figure.add_axes(box), drawn)
+        figure = Figure(figsize=drawn.size, layout="constrained")
+        draw_map(figure.subplots(), drawn)
         figure.savefig(path, metadata={"Software": None})

@@ -3,8 +3,8 @@
 from matplotlib.figure import Figure
 
 from gemm_report.figures.bars import Line, bars
-from gemm_report.figures.marks import mark, notes
-from gemm_report.figures.page import POINTS, roof_text, write_above
+from gemm_report.figures.marks import mark, notes, roof_text
+from gemm_report.figures.page import legend_above
 from gemm_report.figures.palette import legend_text, looks
 from gemm_report.figures.roofs import ROOF_COLOR, compute_roofs
 from gemm_report.record import Record, rate
@@ -14,7 +14,6 @@ from gemm_report.rows import (
     at_size,
     facts,
     kernels_without_row,
-    largest_step,
     rungs,
 )
 from gemm_report.text import (
@@ -26,8 +25,6 @@ from gemm_report.text import (
     significant,
     times,
 )
-
-_PITCH = 11.5  # points between the names of two peaks
 
 
 def table(record: Record, precision: str) -> list[dict[str, object]]:
@@ -45,37 +42,38 @@ def draw(record: Record, precision: str) -> Figure:
     found = _all(record, precision)
     prefix = prefix_for(rate(rung.row) for rung in found)
     unit = f"{prefix}{operations(precision)}"
-    head = [unit, "step", "% of peak", "% of library"]
-    step = largest_step(found)
-    its = looks([rung.row for rung in found], step and step.row)
+    its = looks([rung.row for rung in found])
     # The peak that percentages are of, the measured one, and those of other units in use.
     roofs = compute_roofs(record, precision)
     units = dict.fromkeys(arithmetic_roof(record, rung.row) for rung in found)
-    roofs += [unit for unit in units if unit and unit not in roofs]
+    roofs += [each for each in units if each and each not in roofs]
     remarks = [legend_text(its), *notes(rung.row for rung in found)]
     if any(not rung.row.is_library for rung in found):
         remarks.append("Step: speed-up over the fastest variant of the previous rung.")
     if missing := kernels_without_row(record, precision):
         remarks.append(f"Not timed at this size: {', '.join(missing)}.")
-    page, (axes,) = bars(
+    figure, (axes,) = bars(
         record,
         f"optimization ladder, {precision_name(precision)} at {found[0].row.size}",
         remarks,
-        head,
+        [unit, "step", "% of peak", "% of library"],
         [[_line(rung, prefix, its[rung.row.label].stands_out) for rung in found]],
-        above=0.25 + len(roofs) * _PITCH / POINTS,
+        above=0.3 + 0.2 * len(roofs),
     )
-    peaks = [roof.flop_per_second for roof in roofs]
+    peaks = [roof.flop_per_second or 0 for roof in roofs]
     axes.set_xlim(0, scaled(max([*peaks, *(rate(rung.row) for rung in found)]), prefix))
     axes.set_xlabel(unit)
     for y, rung in enumerate(found):
         length = scaled(rate(rung.row), prefix)
         axes.barh(y, length, height=0.72, zorder=2, **its[rung.row.label].bar)
+    lines = []
     for i, (roof, peak) in enumerate(zip(roofs, peaks, strict=True)):
-        looks_of_line = {"color": ROOF_COLOR, "clip_on": False, "zorder": 1}
-        axes.axvline(scaled(peak, prefix), linewidth=0.8 if i else 1.8, **looks_of_line)
-        write_above(axes, roof_text(roof), 4 + _PITCH * i, x=1, weight="normal" if i else "bold")
-    return page.figure
+        at, width = scaled(peak, prefix), 0.8 if i else 1.8
+        line = axes.axvline(at, color=ROOF_COLOR, clip_on=False, zorder=1, linewidth=width)
+        line.set_label(roof_text(roof))
+        lines.append(line)
+    legend_above(axes, lines, columns=1, lines=1)
+    return figure
 
 
 def _all(record: Record, precision: str) -> list[Rung]:

@@ -140,7 +140,7 @@ class Rung:
     @property
     def step(self) -> float | None:
         """How many times as fast as the rung below."""
-        return self.below and rate(self.row) / rate(self.below)
+        return rate(self.row) / rate(self.below) if self.below else None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -93,6 +94,16 @@ def change(ratio: float) -> str:
         return f"×{ratio:.3g}"
     # Not -0.00.
     return f"{round(100 * (ratio - 1), 2) + 0.0:+.2f} %"
+
+
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def visible(text: str) -> str:
+    """With a sign for what a page or a figure cannot hold, or what would turn its text around."""
+    return _INVISIBLE.sub("\ufffd", text)
 
 
 def columns(lines: Sequence[Sequence[str]], left: int) -> str:

@@ -61,7 +61,7 @@ def draw(record: Record, versus: Record) -> Figure:
     unit = f"{prefix}FLOP/s"
     head = [f"burst {unit}", f"steady {unit}", "kept", "burst MHz", "steady MHz"]
     has_roofs = all(case.burst.of_roof_nominal and case.settled.of_roof_nominal for case in cases)
-    runs = {each.method.state: each for each in (record, versus)}
+    runs = {str(each.method.state): each for each in (record, versus)}
     lines = [_line(case, prefix) for case in cases]
     title, remarks = "burst against steady state", versus_notes(record, versus)
     figure, (axes,) = bars(record, title, remarks, head, [lines], pitch=0.26, above=0.8)

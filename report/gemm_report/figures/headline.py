@@ -93,7 +93,7 @@ def _legend(peak: str, found: Sequence[Standing], has_peaks: bool) -> list[Artis
         entries.append(Line2D([], [], linewidth=3, color=LIBRARY, label="fastest library"))
     if has_peaks:
         if any(each.peak_at_clock for each in found):
-            looks = {"linestyle": _DASHES, "color": PALE}
-            entries.append(Line2D([], [], label="peak at the clock held", **looks))
+            held = "peak at the clock held"
+            entries.append(Line2D([], [], linestyle=_DASHES, color=PALE, label=held))
         entries.append(Patch(color=TRACK, label=peak))
     return entries

@@ -82,8 +82,8 @@ def label_column(axes: Axes, labels: Sequence[Label]) -> None:
         leader = {"arrowstyle": "-", "color": label.color, "linewidth": 0.8}
         leader |= {"shrinkB": 0, "shrinkA": 0, "relpos": (0, 0.5)}
         ends: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": beside}
-        at = (1, label.y), (1, place)
-        axes.annotate(label.text, *at, va="center", size=_SIZE, arrowprops=leader, **ends, **looks)
+        looks |= {"va": "center", "size": _SIZE, "arrowprops": leader, **ends}
+        axes.annotate(label.text, (1, label.y), (1, place), **looks)
 
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:

@@ -19,7 +19,7 @@ Cells = Mapping[tuple[int, int], Row]
 def maps(record: Record) -> dict[tuple[str, int], Cells]:
     """Our fastest row of each (m, n), by precision and k; none where there are too few shapes."""
     rows = [row for row in drawn_rows(record) if row.is_ours]
-    found = {}
+    found: dict[tuple[str, int], Cells] = {}
     for precision, its in by_precision(rows).items():
         for k in sorted({row.k for row in its}):
             best = best_of([r for r in its if r.k == k], lambda row: (row.m, row.n), rate)
@@ -66,7 +66,9 @@ def _heat_map(precision: str, k: int, rows: Cells, prefix: str, has_roofs: bool)
         return [significant(scaled(rate(row), prefix)) + share, row.label]
 
     high = max(map(value, rows.values())) * 1.1
-    cells = {place: Cell(value(row) / high, lines(row)) for place, row in rows.items()}
+    cells: dict[tuple[object, object], Cell] = {
+        place: Cell(value(row) / high, lines(row)) for place, row in rows.items()
+    }
     ms, ns = (sorted(set(side)) for side in zip(*rows, strict=True))
     title = f"{precision_name(precision)}, k = {k}"
     return HeatMap(title, "the fastest of our kernels", ("n", ns), ("m", ms), cells)

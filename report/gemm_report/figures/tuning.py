@@ -43,7 +43,7 @@ class Sweep:
     @property
     def over_default(self) -> str:
         """How much the grid was worth."""
-        return self.over(self.default and rate(self.default))
+        return self.over(rate(self.default) if self.default else None)
 
 
 def sweeps(record: Record) -> list[Sweep]:

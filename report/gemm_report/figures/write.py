@@ -1,6 +1,5 @@
 """Writes the figures of a record: each as PNG and SVG, and the plotted data as CSV."""
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,8 +27,6 @@ from gemm_report.record import Record
 from gemm_report.rows import drawn_rows, ladder_precisions, precisions
 from gemm_report.text import write_csv
 
-# An SVG cannot hold these.
-_UNPRINTABLE = re.compile(r"[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd]")
 FORMATS = ("png", "svg", "csv")
 MOST = 8
 # What a reader asks for first; others come after, in the order of the record.

@@ -1,30 +1,28 @@
-"""Figures of matplotlib inside a page: several of them on one, in light and in dark."""
+"""Figures of matplotlib inside a page, in light and in dark."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.etree import ElementTree
 
+from markupsafe import escape
 from matplotlib.figure import Figure
 
-from gemm_report.pages.markup import Html, joined, tag, visible
-from gemm_report.text import precision_name, significant
+from gemm_report.pages.render import Html
+from gemm_report.text import precision_name, significant, visible
 
-_XLINK = "{http://www.w3.org/1999/xlink}href"
 # At the end of a name; every precision has a digit.
 _OF_PRECISION = re.compile(r"_([^_/]*\d[^_/]*)$")
-_REFERENCE = re.compile(r"url\(#([^)]*)\)")
+# A style sheet would hold for the whole page; metadata are of no use in it.
+_HEAD = re.compile(
+    r"^.*?(?=<svg)|<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", re.S
+)
+_ID = re.compile(r' id="([^"]*)"')
 # Places are in points: a tenth is more than anybody sees.
-_PLACES = frozenset({"d", "x", "y", "transform", "points"})
-_BEYOND_TENTHS = re.compile(r"(?<=\.\d)\d+")
+_PLACES, _BEYOND_TENTHS = re.compile(r' (?:d|x|y|transform)="[^"]*'), re.compile(r"(\.\d)\d+")
 _TITLES = {
     "headline": "Overview",
     "ladder": "Optimization ladder",
-    "ladder_roofline": "Ladder on the roofline",
-    "of_library": "Relative to library",
     "ratios": "Relative to library, all shapes",
-    "distribution": "Sample spread",
 }
 
 # A mark's place in points from the upper left, and what it shows.
@@ -33,37 +31,18 @@ Spot = tuple[float, float, str]
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, stored next to the page as <path>.svg, .png and .csv."""
+    """A figure, stored next to the page as <name>.svg, .png and .csv; its markup for the page."""
 
-    path: str
+    name: str
     caption: str
-    svg: str
-    spots: Sequence[Spot] = ()
-
-    @property
-    def name(self) -> str:
-        """Of its place on the page."""
-        return self.path.replace("/", "-")
-
-    @property
-    def kind(self) -> str:
-        """ladder_roofline of ladder_roofline_bf16, and throughput of bf16/throughput."""
-        return _OF_PRECISION.sub("", self.path.rpartition("/")[2])
+    svg: Html
 
     @property
     def title(self) -> str:
-        """ladder_roofline_bf16 is "Ladder on the roofline, BF16"."""
-        title = _TITLES.get(self.kind, self.kind.replace("_", " ").capitalize())
-        precision = _OF_PRECISION.search(self.path)
+        """ladder_bf16 is "Optimization ladder, BF16"."""
+        kind, precision = _OF_PRECISION.sub("", self.name), _OF_PRECISION.search(self.name)
+        title = _TITLES.get(kind, kind.replace("_", " ").capitalize())
         return f"{title}, {precision_name(precision[1])}" if precision else title
-
-
-def figure(picture: Picture) -> Html:
-    """The figure with its caption, which links its data."""
-    links = (tag("a", end.upper(), href=f"{picture.path}.{end}") for end in ("csv", "png", "svg"))
-    caption = tag("figcaption", picture.caption, " ", tag("span", joined(links, " · ")))
-    box = tag("div", inline(picture), class_="wide", data_name=picture.title)
-    return tag("figure", box, caption, class_="figure")
 
 
 def spots(drawn: Figure) -> list[Spot]:
@@ -83,61 +62,23 @@ def spots(drawn: Figure) -> list[Spot]:
     return found
 
 
-def inline(picture: Picture) -> Html:
-    """An SVG of matplotlib as an element of a page: its ids are its own, its text stays.
+def inline(name: str, caption: str, svg: str, marks: Sequence[Spot] = ()) -> Html:
+    """An SVG of matplotlib as an element of a page; its text stays text.
 
-    Its style sheet, which would hold for the whole page, and its metadata are left out. In the dark
-    page.css turns its lightness around, but not that of a map in a scale of colours.
+    Figures share the ids of equal parts, since matplotlib makes an id of what it stands for. In
+    the dark page.css turns the lightness around, but not that of a map in a scale of colours.
     """
-    root, prefix = ElementTree.fromstring(visible(picture.svg)), f"{picture.name}-"
-    targets = {each.get(key, "")[1:] for each in root.iter() for key in (_XLINK, "href")}
-    values = (value for each in root.iter() for value in each.attrib.values())
-    used = targets.union(*(_REFERENCE.findall(value) for value in values))
-    for element in list(root.iter()):
-        for child in list(element):
-            if _local(child.tag) in ("metadata", "style"):
-                element.remove(child)
-    for element in root.iter():
-        element.tag, element.tail = _local(element.tag), None
-        if element.tag == "g":
-            element.text = None  # line breaks
-        attributes = dict(element.attrib)
-        element.attrib.clear()
-        for key, value in attributes.items():
-            if key == "id":
-                if value in used:
-                    element.set("id", prefix + value)
-            elif key in (_XLINK, "href"):
-                element.set("href", f"#{prefix}{value[1:]}" if value.startswith("#") else value)
-            elif key in _PLACES and not value.startswith("rotate(-0 "):
-                element.set(key, _BEYOND_TENTHS.sub("", " ".join(value.split())))
-            elif key != "transform":
-                element.set(_local(key), _REFERENCE.sub(rf"url(#{prefix}\1)", value))
-    root.insert(0, _shared_styles(root, prefix))
-    is_map = any(element.tag == "image" for element in root.iter())
-    root.set("class", "picture paper" if is_map else "picture")
-    root.set("role", "img")
-    root.set("aria-label", f"{picture.title}: {picture.caption}")
-    root.set("style", f"--width: {root.get('width', '100%')}")
-    for x, y, said in picture.spots:
-        spot = ElementTree.SubElement(root, "circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r="6")
-        ElementTree.SubElement(spot, "title").text = visible(said)
-    return Html(ElementTree.tostring(root, encoding="unicode"))
-
-
-def _shared_styles(root: ElementTree.Element, prefix: str) -> ElementTree.Element:
-    """A sheet of the styles that several elements have: a page gets shorter by a quarter."""
-    styled = [element for element in root.iter() if "style" in element.attrib]
-    several = [s for s, n in Counter(e.attrib["style"] for e in styled).items() if n > 1]
-    classes = {style: f"{prefix}s{i}" for i, style in enumerate(several)}
-    for element in styled:
-        if name := classes.get(element.attrib["style"]):
-            del element.attrib["style"]
-            element.set("class", name)
-    sheet = ElementTree.Element("style")
-    sheet.text = "".join(f".{name}{{{style}}}" for style, name in classes.items())
-    return sheet
-
-
-def _local(name: str) -> str:
-    return name.rpartition("}")[2]
+    svg = _HEAD.sub("", visible(svg))
+    used = set(re.findall(r"#([^\")]+)[\")]", svg))
+    svg = _ID.sub(lambda found: found[0] if found[1] in used else "", svg)
+    svg = re.sub(
+        r'( (?:d|x|y|transform)=")([^"]*)', lambda m: m[1] + _BEYOND_TENTHS.sub(r"\1", m[2]), svg
+    )
+    paper = " paper" if "<image" in svg else ""
+    label = escape(f"{Picture(name, caption, Html()).title}: {caption}")
+    svg = svg.replace("<svg ", f'<svg class="picture{paper}" role="img" aria-label="{label}" ', 1)
+    circles = "".join(
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6"><title>{escape(visible(said))}</title></circle>'
+        for x, y, said in marks
+    )
+    return Html(re.sub(r"</svg>\s*$", circles + "</svg>", svg))

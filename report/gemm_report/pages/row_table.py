@@ -3,13 +3,11 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 
 from gemm_report.comparison.conditions import options_of
-from gemm_report.pages.markup import Html, joined, tag
-from gemm_report.pages.shell import definitions
-from gemm_report.pages.sparkline import sparkline
-from gemm_report.pages.table import Cell, Column, Line, table
+from gemm_report.pages.render import Cell, Column, Html, Line, joined, rendered, table, tag
 from gemm_report.record import DeviceCode, EndToEnd, Kernel, Record, Row
 from gemm_report.rows import ordered_rows
 from gemm_report.text import (
@@ -24,18 +22,18 @@ from gemm_report.text import (
 
 _NOTHING = "-"
 _NO_SLUG = re.compile(r"[^A-Za-z0-9_.:/-]+")
-GLOSSARY: Mapping[str, str] = {
+_HEIGHT, _EDGE = 48, 2  # of the line of samples
+# What a word on the page means.
+HINTS = {
     "% of peak": "Rate over the nominal peak of the problem: the lower of the execution unit's "
     "peak and arithmetic intensity times DRAM bandwidth. It is above 100 % where the GPU runs "
     "above the clock of that peak, as GeForce GPUs do.",
     "% at clock": "Rate over the same peak at the median SM clock of the result.",
     "% of library": "Rate over that of the fastest library on the same problem.",
-    "geometric mean": "Of our fastest kernel's rate over the fastest library's, over the problems "
-    "that both were timed on.",
     "time": "Of one launch: the median of the samples.",
+    "MHz": "SM clock: median of the timed interval",
+    "W": "Power of the board: median of the timed interval",
     "J": "Energy of one GEMM: median power of the board times median time.",
-    "error / bound": "Largest error of an element over the rounding error bound of that element. "
-    "Above 100 % the result has failed.",
     "clean": "Timed, not throttled, and measured as NVIDIA's guideline asks.",
     "throttled": "The driver reported a limit on the clocks while the result was timed.",
     "off-guideline": "Deviates from NVIDIA's guideline for benchmarking; figures mark it with a "
@@ -45,9 +43,6 @@ GLOSSARY: Mapping[str, str] = {
     "suspect": "The result was right, but not in the time of the work: it was faster on operands "
     "that it had seen before, or without a pause.",
     "failed": "The result was wrong, the time beat the hardware, or the kernel did not end.",
-    "layout": "Of A and B: n row-major, t transposed. Without one, nn.",
-    "nominal peak, measured peak": "From the data sheet or the device's clock; reached by a "
-    "microbenchmark that does nothing else.",
 }
 STATES = {
     "clean": None,
@@ -68,10 +63,8 @@ def row_table(record: Record) -> Html:
     kernels = {kernel.name: kernel for kernel in record.kernels}
     lines = []
     for row, anchor in zip(rows, anchors(rows), strict=True):
-        facts = definitions(_facts(row, kernels.get(row.kernel)))
-        repeat = repeating(record, row)
-        code = tag("pre", tag("code", repeat), title="repeats this row") if repeat else ""
-        details = tag("div", _samples(row), facts, code, class_="unfolded")
+        facts, repeat = _facts(row, kernels.get(row.kernel)), repeating(record, row)
+        details = rendered("row", line=_samples(row), facts=facts, repeat=repeat)
         lines.append(Line(_cells(row, prefix), details, anchor))
     return table(_columns(prefix), lines, "rows")
 
@@ -100,17 +93,13 @@ def states(row: Row) -> tuple[str, ...]:
 
 
 def _columns(prefix: str) -> list[Column]:
+    numbers = ("% of peak", "% at clock", "% of library", "time", "MHz", "W", "J")
     return [
         Column("kernel"),
         Column("precision", filtered=True),
         Column("size", hint="m = n = k, or m x n x k", filtered=True),
         Column(f"{prefix}FLOP/s", True, "TOP/s for integers" if prefix == "T" else None),
-        *(Column(name, True, GLOSSARY[name]) for name in ("% of peak", "% at clock")),
-        *(Column(name, True, GLOSSARY[name]) for name in ("% of library", "time")),
-        Column("MHz", True, "SM clock: median of the timed interval"),
-        Column("W", True, "power of the board: median of the timed interval"),
-        Column("J", True, GLOSSARY["J"]),
-        Column("error / bound", True, GLOSSARY["error / bound"]),
+        *(Column(name, True, HINTS[name]) for name in numbers),
         Column("state", filtered=True),
     ]
 
@@ -121,9 +110,12 @@ def _cells(row: Row, prefix: str) -> list[Cell | str]:
     seconds = row.seconds.median if row.seconds and is_timed else None
     joule = row.joules if is_timed else None
     shares = [row.of_roof_nominal, row.of_roof_at_clock, row.of_library]
-    of_bound = row.verification.of_bound if row.verification else None
     found = states(row)
-    badges = [tag("span", state, class_=f"badge {STATES[state] or ''}".strip()) for state in found]
+    badges = (
+        tag("span", each, class_=f"badge {STATES[each] or ''}".strip(), title=HINTS.get(each))
+        for each in found
+        if each != "clean"
+    )
     return [
         row.label + row.ordinal,
         Cell(precision_name(row.precision), choices=(row.precision,)),
@@ -134,8 +126,7 @@ def _cells(row: Row, prefix: str) -> list[Cell | str]:
         _number(row.sm_hz, row.sm_hz and f"{row.sm_hz / 1e6:.0f}"),
         _number(row.power_w, row.power_w and f"{row.power_w:.0f}"),
         _number(joule, joule and quantity(joule, "J")),
-        _number(of_bound, percent(of_bound)),
-        Cell("" if found == ("clean",) else joined(badges, "\N{NO-BREAK SPACE}"), choices=found),
+        Cell(joined(badges, "\N{NO-BREAK SPACE}"), choices=found),
     ]
 
 
@@ -160,21 +151,30 @@ def repeating(record: Record, row: Row | None = None) -> str:
     return shlex.join([*kept, one])
 
 
-def _samples(row: Row) -> Html:
+def _samples(row: Row) -> dict[str, object] | None:
+    """The samples in their order as a line, with median and quartiles behind it."""
     seconds, samples = row.seconds, row.samples_seconds
     if not seconds or not samples:
-        return Html("")
-    low, high = (100 * (value / seconds.median - 1) for value in (min(samples), max(samples)))
+        return None
+    low, high = min(samples), max(samples)
+
+    def y(value: float) -> int:
+        share = (value - low) / (high - low) if high > low else 0.5
+        return round(_HEIGHT - _EDGE - (_HEIGHT - 2 * _EDGE) * min(max(share, 0), 1))
+
+    width, heights = max(len(samples) - 1, 1), [y(sample) for sample in samples]
+    steps = " ".join(f"1 {b - a}" for a, b in pairwise(heights)) or f"{width} 0"
+    away = [100 * (value / seconds.median - 1) for value in (low, high)]
     spread = 100 * (seconds.q3 - seconds.q1) / seconds.median
-    said = (
-        f"{len(samples)} samples in order: {low:+z.2f} % to {high:+z.2f} % around the median; "
-        f"interquartile range {spread:.2f} %"
-    )
-    line = sparkline(samples, seconds)
-    return tag("div", line, tag("p", said, class_="quiet"), class_="samples")
+    return {
+        **{"width": width, "height": _HEIGHT, "top": y(seconds.q3), "bottom": y(seconds.q1)},
+        **{"median": y(seconds.median), "path": f"M0 {heights[0]}l{steps}"},
+        "said": f"{len(samples)} samples in order: {away[0]:+z.2f} % to {away[1]:+z.2f} % around "
+        f"the median; interquartile range {spread:.2f} %",
+    }
 
 
-def _facts(row: Row, kernel: Kernel | None) -> list[tuple[str, str | None]]:
+def _facts(row: Row, kernel: Kernel | None) -> list[tuple[str, object]]:
     checked, versus, roof = row.verification, row.versus, row.roof
     unit = operations(row.precision)
     return [

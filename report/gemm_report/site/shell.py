@@ -1,3 +1,3 @@
 """Old name, until nothing asks for it."""
 
-from gemm_report.pages.shell import *  # noqa: F403 (the old name)
+from gemm_report.pages.render import *  # noqa: F403 (the old name)

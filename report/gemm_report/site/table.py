@@ -1,3 +1,3 @@
 """Old name, until nothing asks for it."""
 
-from gemm_report.pages.table import *  # noqa: F403 (the old name)
+from gemm_report.pages.render import *  # noqa: F403 (the old name)

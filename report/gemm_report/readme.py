@@ -10,8 +10,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from gemm_report.document import InputError
-from gemm_report.figures.marks import THROTTLED, mark, method_line, missing_rows, notes, run_line
 from gemm_report.figures.write import drawings
+from gemm_report.notes import THROTTLED, mark, method_line, missing_rows, notes, run_line
 from gemm_report.record import Part, Record, Row, rate
 from gemm_report.rows import (
     Rung,

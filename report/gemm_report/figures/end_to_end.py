@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from gemm_report.figures.bars import Line, bars
-from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import legend_above
 from gemm_report.figures.palette import PALE, PRECISIONS
+from gemm_report.notes import mark, notes
 from gemm_report.record import EndToEnd, Part, Record, Row
 from gemm_report.rows import drawn_rows, facts
 from gemm_report.text import percent, precision_name, prefix_for, quantity, roof_name, scaled

@@ -9,9 +9,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from gemm_report.figures.bars import Line, bars
-from gemm_report.figures.marks import THROTTLED, notes
 from gemm_report.figures.page import legend_above, new_figure
 from gemm_report.figures.palette import LIBRARY, OURS, PALE, TRACK
+from gemm_report.notes import THROTTLED, notes
 from gemm_report.record import Record, rate
 from gemm_report.rows import Standing, facts, standings
 from gemm_report.text import operations, percent, precision_name, prefix_for, quantity, scaled

@@ -4,18 +4,18 @@ A panel for each memory, with one axis of rates: a kernel is one level line thro
 Bytes are modelled; where ncu counted them, a hollow mark stands next to the filled one.
 """
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import Label, column_height, label_column, legend_above, new_figure
 from gemm_report.figures.palette import PALE, Look, legend_text, looks
 from gemm_report.figures.roofs import ROOF_COLOR, draw_roofs, set_log_axes
+from gemm_report.notes import mark, notes
 from gemm_report.record import Ceiling, Record, Row, Traffic, rate
 from gemm_report.rows import arithmetic_roof, drawn_rows, facts, libraries, named, rungs
 from gemm_report.text import (
@@ -79,51 +79,21 @@ def _ladder(record: Record) -> list[Row]:
     return found + sorted(libraries(record, "f32"), key=rate)[-1:]
 
 
-@dataclass(frozen=True)
-class Chart:
-    """What is drawn."""
-
-    record: Record
-    rows: Sequence[Row]
-    looks: Mapping[str, Look]
-
-    @property
-    def memories(self) -> list[str]:
-        """Those that the rows use."""
-        return [each for each in _TITLES if any(modelled(row, each) for row in self.rows)]
-
-    @property
-    def units(self) -> list[Ceiling]:
-        """The peaks of all units that the rows compute with."""
-        found = dict.fromkeys(arithmetic_roof(self.record, row) for row in self.rows)
-        return [unit for unit in found if unit]
-
-    @property
-    def rates(self) -> list[float]:
-        """Of the rows and of these peaks."""
-        return [*map(rate, self.rows), *(unit.flop_per_second or 0 for unit in self.units)]
-
-    @property
-    def prefix(self) -> str:
-        """Of all rates."""
-        return prefix_for(self.rates)
-
-
-def _chart(record: Record, pattern: str | None) -> Chart:
-    rows = chosen(record, pattern)
-    return Chart(record, rows, looks(rows))
+def _memories(rows: Sequence[Row]) -> list[str]:
+    """Those that the rows use."""
+    return [each for each in _TITLES if any(modelled(row, each) for row in rows)]
 
 
 def table(record: Record, pattern: str | None = None) -> list[dict[str, object]]:
     """The plotted data: each row in each of the memories."""
-    chart = _chart(record, pattern)
+    rows = chosen(record, pattern)
     return [
         facts(row, "precision", "size", "flop_per_second", memory=_TITLES[memory], bytes=by)
         | {"flop_per_byte": intensity, "roof": roof and roof.name}
         | {"roof_bytes_per_second": roof and roof.bytes_per_second}
-        for memory in chart.memories
+        for memory in _memories(rows)
         for roof in [record.bandwidth(memory)]
-        for row in chart.rows
+        for row in rows
         for by, intensity in (
             ("moved once" if memory == DRAM else "modelled", modelled(row, memory)),
             ("counted by ncu", counted(row, memory)),
@@ -134,51 +104,55 @@ def table(record: Record, pattern: str | None = None) -> list[dict[str, object]]
 
 def draw(record: Record, pattern: str | None = None) -> Figure:
     """Kernels under the bandwidth of each memory, and under the peak of the unit that computes."""
-    chart = _chart(record, pattern)
-    labels = _labels(chart)
-    remarks, its = [legend_text(dict(chart.looks)), *_notes(chart)], chart.rows[0]
-    sizes = {row.size for row in chart.rows}
-    subject = f"hierarchical roofline, {precision_name(its.precision)}"
-    subject += f" at {its.size}" if len(sizes) == 1 else ""
-    tall = 1.2 + max(_HEIGHT, column_height(labels))
+    rows = chosen(record, pattern)
+    its, precision, sizes = looks(rows), rows[0].precision, {row.size for row in rows}
+    units = [u for u in dict.fromkeys(arithmetic_roof(record, row) for row in rows) if u]
+    peaks = [unit.flop_per_second or 0 for unit in units]
+    prefix = prefix_for([*map(rate, rows), *peaks])
+    labels = []
+    for row in rows:
+        look, y = its[row.label], scaled(rate(row), prefix)
+        name = f"{row.label} {row.size}" if len(sizes) > 1 else row.label
+        said = f"{name}  {significant(y)}{mark(row)}"
+        labels.append(Label(said, y, look.color, look.stands_out))
+    for unit, peak in zip(units, peaks, strict=True):
+        y = scaled(peak, prefix)
+        labels.append(Label(f"{roof_name(unit.name)}  {significant(y)}", y, ROOF_COLOR, True))
+    subject = f"hierarchical roofline, {precision_name(precision)}"
+    subject += f" at {rows[0].size}" if len(sizes) == 1 else ""
+    tall, memories = 1.2 + max(_HEIGHT, column_height(labels)), _memories(rows)
+    remarks = [legend_text(its), *_notes(record, rows, memories)]
     figure = new_figure(record, subject, remarks, tall)
-    plots = figure.subplots(1, len(chart.memories), squeeze=False, sharey=True)[0]
-    for axes, memory in zip(plots, chart.memories, strict=True):
-        _draw_panel(axes, chart, memory)
-    plots[0].set_ylabel(chart.prefix + operations(its.precision))
-    if any(row.counted for row in chart.rows):
+    plots = figure.subplots(1, len(memories), squeeze=False, sharey=True)[0]
+    for axes, memory in zip(plots, memories, strict=True):
+        _draw_panel(axes, record.bandwidth(memory), memory, rows, its, units, prefix)
+    plots[0].set_ylabel(prefix + operations(precision))
+    if any(row.counted for row in rows):
         legend_above(plots[0], _legend(), columns=1, lines=3)
     label_column(plots[-1], labels)
     return figure
 
 
-def _labels(chart: Chart) -> list[Label]:
-    sizes = {row.size for row in chart.rows}
-    found = []
-    for row in chart.rows:
-        look, y = chart.looks[row.label], scaled(rate(row), chart.prefix)
-        name = f"{row.label} {row.size}" if len(sizes) > 1 else row.label
-        text = f"{name}  {significant(y)}{mark(row)}"
-        found.append(Label(text, y, look.color, look.stands_out))
-    for unit in chart.units:
-        y = scaled(unit.flop_per_second or 0, chart.prefix)
-        found.append(Label(f"{roof_name(unit.name)}  {significant(y)}", y, ROOF_COLOR, True))
-    return found
-
-
-def _draw_panel(axes: Axes, chart: Chart, memory: str) -> None:
-    roof, scale, rates = chart.record.bandwidth(memory), 1 / scaled(1, chart.prefix), chart.rates
-    slope = (roof.bytes_per_second or 0) if roof else 0
-    xs = [x for row in chart.rows for x in (modelled(row, memory), counted(row, memory)) if x]
-    moved = "moved once" if memory == DRAM else "modelled"
+def _draw_panel(
+    axes: Axes,
+    roof: Ceiling | None,
+    memory: str,
+    rows: Sequence[Row],
+    its: Mapping[str, Look],
+    units: Sequence[Ceiling],
+    prefix: str,
+) -> None:
+    scale, slope = 1 / scaled(1, prefix), (roof.bytes_per_second or 0) if roof else 0
+    rates = [*map(rate, rows), *(unit.flop_per_second or 0 for unit in units)]
+    xs = [x for row in rows for x in (modelled(row, memory), counted(row, memory)) if x]
     speed = f"{quantity(slope, 'B/s')}, {roof.origin}" if roof else "not measured"
     axes.set_title(f"{_TITLES[memory]}\n{speed}", size=9.5)
-    axes.set_xlabel(f"FLOP/byte, {moved}")
+    axes.set_xlabel(f"FLOP/byte, {'moved once' if memory == DRAM else 'modelled'}")
     set_log_axes(axes, [*xs, *([max(rates) / slope] if roof else [])], [r / scale for r in rates])
     axes.grid(axis="y", visible=False)
-    draw_roofs(axes, chart.units, [roof] if roof else [], scale)
-    for row in chart.rows:
-        y, look = rate(row) / scale, chart.looks[row.label]
+    draw_roofs(axes, units, [roof] if roof else [], scale)
+    for row in rows:
+        y, look = rate(row) / scale, its[row.label]
         axes.axhline(y, color=look.color, linewidth=0.6, alpha=0.3, zorder=1.2)
         marks: dict[str, Any] = {
             **{"label": row.label, "color": look.color, "marker": look.marker, "clip_on": False},
@@ -201,22 +175,17 @@ def _legend() -> list[Line2D]:
     ]
 
 
-def _notes(chart: Chart) -> list[str]:
-    remarks, bandwidth = notes(chart.rows), chart.record.bandwidth
+def _notes(record: Record, rows: Sequence[Row], memories: Sequence[str]) -> list[str]:
+    remarks = notes(rows)
     for memory, why in _WHY_ABOVE.items():
-        roof = bandwidth(memory)
-        above = [
-            row.label
-            for row in chart.rows
-            if roof
-            and (x := modelled(row, memory))
-            and rate(row) > x * (roof.bytes_per_second or 0)
-        ]
+        roof = record.bandwidth(memory)
+        slope = (roof.bytes_per_second or 0) if roof else math.inf
+        above = [r.label for r in rows if (x := modelled(r, memory)) and rate(r) > x * slope]
         if above:
             names = ", ".join(dict.fromkeys(above))
             remarks.append(f"Above the {_TITLES[memory]} roof because {why}: {names}.")
-    if without := [row.label for row in chart.rows if not row.traffic]:
+    if without := [row.label for row in rows if not row.traffic]:
         remarks.append(f"No traffic model: {', '.join(dict.fromkeys(without))}.")
-    if missing := [_TITLES[each] for each in chart.memories if not bandwidth(each)]:
+    if missing := [_TITLES[each] for each in memories if not record.bandwidth(each)]:
         remarks.append(f"Bandwidth not measured: {', '.join(missing)}.")
     return remarks

@@ -3,10 +3,10 @@
 from matplotlib.figure import Figure
 
 from gemm_report.figures.bars import Line, bars
-from gemm_report.figures.marks import mark, notes, roof_text
 from gemm_report.figures.page import legend_above
 from gemm_report.figures.palette import legend_text, looks
 from gemm_report.figures.roofs import ROOF_COLOR, compute_roofs
+from gemm_report.notes import mark, notes, roof_text
 from gemm_report.record import Record, rate
 from gemm_report.rows import (
     Rung,

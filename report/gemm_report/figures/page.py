@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.transforms import ScaledTranslation
 
-from gemm_report.figures.marks import conditions, missing_rows
 from gemm_report.figures.palette import INK, PALE, REST
+from gemm_report.notes import conditions, missing_rows
 from gemm_report.record import Part, Record
 
 WIDTH = 8.4  # inches

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from gemm_report.figures.marks import unknown_roofs
 from gemm_report.figures.page import Label, label_column, legend_above, new_figure
 from gemm_report.figures.palette import PALE, PRECISIONS
 from gemm_report.figures.roofs import (
@@ -19,6 +18,7 @@ from gemm_report.figures.roofs import (
     set_log_axes,
 )
 from gemm_report.figures.versus import run_name, versus_notes
+from gemm_report.notes import unknown_roofs
 from gemm_report.record import Ceiling, Record, Row, rate
 from gemm_report.rows import by_precision, drawn_rows, fastest, ladder_sizes, precisions
 from gemm_report.text import (

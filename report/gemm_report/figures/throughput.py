@@ -2,10 +2,10 @@
 
 from matplotlib.figure import Figure
 
-from gemm_report.figures.marks import mark, notes, unknown_roofs
 from gemm_report.figures.page import Label, column_height, label_column, new_figure
 from gemm_report.figures.palette import legend_text, looks
 from gemm_report.figures.roofs import ROOF_COLOR
+from gemm_report.notes import mark, notes, unknown_roofs
 from gemm_report.record import Record, Row, rate
 from gemm_report.rows import drawn_rows, facts, headlines, ladder_sizes, natural
 from gemm_report.text import (

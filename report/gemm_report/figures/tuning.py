@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from gemm_report.document import RecordError
 from gemm_report.figures.heat_map import Cell, HeatMap, draw_maps
-from gemm_report.figures.marks import mark, notes
 from gemm_report.grouping import grouped
+from gemm_report.notes import mark, notes
 from gemm_report.record import Part, Record, Row, rate
 from gemm_report.rows import best_of, drawn_rows, facts, natural
 from gemm_report.text import (

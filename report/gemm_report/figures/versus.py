@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gemm_report.document import RecordError
-from gemm_report.figures.marks import run_line
+from gemm_report.notes import run_line
 from gemm_report.record import Record, Row, told_apart
 from gemm_report.rows import drawn_rows
 

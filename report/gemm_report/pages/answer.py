@@ -27,11 +27,11 @@ def answer(record: Record) -> tuple[str, str]:
         )
     else:
         timed = record.rows_with("timed")
-        row = lead.best if lead else max(timed, key=rate, default=None)
-        if row is None:
+        fastest = lead.best if lead else max(timed, key=rate, default=None)
+        if fastest is None:
             failed, skipped = (len(record.rows_with(each)) for each in ("failed", "skipped"))
             return f"Nothing was timed: {failed} failed, {skipped} skipped.", ""
-        peak = row.of_roof_nominal
+        row, peak = fastest, fastest.of_roof_nominal
         share = f"{percent(peak)} of its peak" if peak else "its peak is not known"
         whose = "Our fastest kernel" if lead else "The fastest timed"
         said = f"{whose} in {_problem(row)} is {row.label}: {_speed(row)}, {share}."

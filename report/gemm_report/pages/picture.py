@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import escape
 from matplotlib.figure import Figure
 
@@ -54,7 +55,7 @@ def spots(drawn: Figure) -> list[Spot]:
             label = str(line.get_label())
             if label.startswith("_") or line.get_marker() in ("None", None, ""):
                 continue
-            unit, data = axes.get_ylabel() or axes.get_title(), line.get_xydata()
+            unit, data = axes.get_ylabel() or axes.get_title(), np.asarray(line.get_xydata())
             for (x, y), place in zip(data, axes.transData.transform(data), strict=True):
                 said = f"{', '.join(filter(None, (label, unit)))}: {significant(y)} at "
                 said += significant(x).removesuffix(".00")

@@ -52,29 +52,30 @@ def write_page(record: Record, folder: Path) -> Path:
 def record_page(record: Record, pictures: Sequence[Picture]) -> str:
     """The page; the files of `pictures` are stored next to it."""
     said, rest = answer(record)
-    facts = [
-        utc(record.date),
-        record.device.driver and f"driver {record.device.driver}",
-        f"commit {record.commit_name}",
-    ]
     counts = Counter(state for row in record.rows for state in states(row))
+    conditions = rendered(
+        "conditions",
+        record=record,
+        date=utc(record.date),
+        surroundings=_surroundings(record),
+        command=repeating(record),
+    )
     sections = [
         ("overview", "Overview", _figures([p for p in pictures if p.name in _FIRST])),
         ("figures", "Figures", _figures([p for p in pictures if p.name not in _FIRST])),
         ("rows", "Results", row_table(record)),
         ("layouts", "Layouts", _layouts(record)),
-        ("conditions", "Conditions", _conditions(record)),
+        ("conditions", "Conditions", conditions),
         ("peaks", "Peaks", _peaks(record)),
     ]
     return document(
         f"{record.device.name}: GEMM benchmark {record.date[:10]}",
         "",
         "record",
-        facts=[*filter(None, facts)],
-        device=record.device.name,
+        record=record,
+        date=utc(record.date),
         said=said,
         rest=rest,
-        complete=record.complete,
         chips=joined(chip(state, counts[state], "state", tone) for state, tone in STATES.items()),
         sections=sections,
     )
@@ -89,37 +90,6 @@ def _figures(pictures: Sequence[Picture]) -> Html:
     return rendered("figures", pictures=pictures) if pictures else Html("")
 
 
-def _conditions(record: Record) -> Html:
-    device, method, time = record.device, record.method, record.time
-    build = record.build
-    facts = [
-        ("Record", record.path.name),
-        ("Date", utc(record.date)),
-        ("Commit", record.commit),
-        ("Complete", "yes" if record.complete else "no"),
-        ("Driver", device.driver),
-        ("CUDA runtime", device.runtime),
-        ("Libraries", ", ".join(map(str, record.libraries))),
-        ("Environment", _surroundings(record)),
-        ("Build", ", ".join(filter(None, (build.type, build.compiler, build.cuda_compiler)))),
-        ("Compiler flags", build.flags),
-        ("nvcc flags", build.cuda_flags),
-        ("Compute capability", device.compute_capability),
-        ("Clock", device.clock_hz and megahertz(device.clock_hz)),
-        ("Power limit", device.power_limit_w and f"{device.power_limit_w:.0f} W"),
-        ("Timer", method.timer),
-        ("Input data", method.fill),
-        ("Operands", {"rotate": "rotated past the L2", "hot": "cached"}.get(method.cache or "")),
-        ("State", {"settled": "steady state", "burst": "burst"}.get(method.state or "")),
-        ("Clocks", {"fixed power": "default, by the power limit", "fixed frequency": "locked"}
-         .get(method.test or "")),
-        ("Run time", time and f"{time.wall_seconds:.0f} s, {time.kernel_seconds:.0f} s in kernels"),
-    ]  # fmt: skip
-    return rendered(
-        "conditions", facts=facts, conformance=record.conformance, command=repeating(record)
-    )
-
-
 def _surroundings(record: Record) -> str | None:
     """What was unusual around the run: variables, injected code, load, other processes."""
     environment, host, health = record.environment, record.host, record.health
@@ -127,7 +97,7 @@ def _surroundings(record: Record) -> str | None:
     if environment:
         removed = ", ".join(f"{name}={value}" for name, value in environment.removed.items())
         parts += [environment.variables, removed and f"removed: {removed}"]
-        parts += [environment.injected and f"injected: {', '.join(environment.injected)}"]
+        parts += [f"injected: {', '.join(environment.injected)}" if environment.injected else ""]
     if host and any(row.disturbed for row in record.rows):
         parts.append(f"busy host: others had {percent(host.others_share)} of its CPUs")
     if others := health and (health.before.other_processes or health.after.other_processes):
@@ -145,7 +115,7 @@ def _layouts(record: Record) -> Html:
         return Html("")
     prefix = prefix_for(rate(row) for rows in found for row in rows.values())
     numbers = [f"nn, {prefix}FLOP/s", "nt", "tn", "tt", "slowest / fastest"]
-    lines = []
+    lines: list[list[Cell | str]] = []
     for rows in found:
         plain, rates = rows["nn"], {layout: rate(row) for layout, row in rows.items()}
         shares = [rates[other] / rates["nn"] if other in rates else None for other in numbers[1:4]]
@@ -153,7 +123,12 @@ def _layouts(record: Record) -> Html:
         speed = Cell(significant(scaled(rate(plain), prefix)), rate(plain))
         cells = [speed, *(Cell(percent(share), share) for share in shares)]
         lines.append([plain.label, plain.precision, plain.shape, *cells])
-    columns = ["kernel", "precision", "shape", *(Column(name, True) for name in numbers)]
+    columns: list[Column | str] = [
+        "kernel",
+        "precision",
+        "shape",
+        *(Column(name, True) for name in numbers),
+    ]
     said = "Speed on a transposed A (t first) or B over that on layout nn."
     grid = table(columns, lines, "layouts", tools=False)
     return tag("p", said, class_="quiet") + grid
@@ -165,7 +140,13 @@ def _peaks(record: Record) -> Html:
     pairs = [compute_roofs(record, name) for name in names] + [memory_roofs(record)]
     pairs += [[r] for name in MEMORIES if name != "DRAM" and (r := record.bandwidth(name))]
     lines = {str(line[0]): line for pair in pairs if pair for line in [_peak(pair)]}
-    head = ["peak", Column("nominal", True), Column("measured", True), "measured at", "source"]
+    head: list[Column | str] = [
+        "peak",
+        Column("nominal", True),
+        Column("measured", True),
+        "measured at",
+        "source",
+    ]
     said = dict.fromkeys(c.contradiction for c in record.ceilings if c.contradiction)
     warnings = (f"Table and probe disagree: {each}. The peak is the probe's." for each in said)
     grid = table(head, list(lines.values()), "peaks", tools=False) if lines else Html("")

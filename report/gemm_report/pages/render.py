@@ -13,18 +13,21 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup as Html
-from markupsafe import escape
+from markupsafe import Markup, escape
 
 from gemm_report.text import visible
 
-_LOOKS = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
 _TEMPLATES = Environment(
-    loader=PackageLoader(__package__, "."),
+    loader=PackageLoader("gemm_report.pages", "."),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
     undefined=StrictUndefined,
     finalize=lambda value: visible(value) if type(value) is str else value,
-    **_LOOKS,
 )
+
+
+Html = Markup
 
 
 @dataclass(frozen=True)
@@ -78,22 +81,22 @@ def table(
     tools: bool = True,
 ) -> Html:
     """Sorts and, with `tools`, filters. `name` says what its rows are, in the plural."""
-    columns = [Column(each) if isinstance(each, str) else each for each in columns]
+    heads = [Column(each) if isinstance(each, str) else each for each in columns]
     rows = [each if isinstance(each, Line) else Line(each) for each in lines]
     whole = [[Cell(c) if isinstance(c, str) else c for c in row.cells] for row in rows]
     lists = [
         (i, column.head, Counter(choice for cells in whole for choice in cells[i].chosen_by))
-        for i, column in enumerate(columns)
+        for i, column in enumerate(heads)
         if tools and column.filtered
     ]
     lines = [replace(row, cells=cells) for row, cells in zip(rows, whole, strict=True)]
-    return rendered("table", columns=columns, lines=lines, name=name, tools=tools, lists=lists)
+    return rendered("table", columns=heads, lines=lines, name=name, tools=tools, lists=lists)
 
 
 def document(title: str, body: str, template: str = "base", **given: object) -> str:
     """The whole page. `body` is markup (`Html`); a plain text is shown as it is."""
     style, script = (
-        (files(__package__) / f"page.{end}").read_text("utf-8") for end in ("css", "js")
+        (files("gemm_report.pages") / f"page.{end}").read_text("utf-8") for end in ("css", "js")
     )
     # The browser itself refuses what the page must not do: load anything, or run another script.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from gemm_report.comparison.conditions import options_of
 from gemm_report.pages.render import Cell, Column, Html, Line, joined, rendered, table, tag
-from gemm_report.record import DeviceCode, EndToEnd, Kernel, Record, Row
+from gemm_report.record import EndToEnd, Kernel, Record, Row
 from gemm_report.rows import ordered_rows
 from gemm_report.text import (
     operations,
@@ -64,7 +64,7 @@ def row_table(record: Record) -> Html:
     lines = []
     for row, anchor in zip(rows, anchors(rows), strict=True):
         facts, repeat = _facts(row, kernels.get(row.kernel)), repeating(record, row)
-        details = rendered("row", line=_samples(row), facts=facts, repeat=repeat)
+        details = rendered("row", line=_samples(row), facts=facts, row=row, repeat=repeat)
         lines.append(Line(_cells(row, prefix), details, anchor))
     return table(_columns(prefix), lines, "rows")
 
@@ -199,7 +199,6 @@ def _facts(row: Row, kernel: Kernel | None) -> list[tuple[str, object]]:
          f"{_or_dash(checked.max_error)}; worst element: {percent(checked.of_bound)} of the error "
          f"bound {_or_dash(checked.bound)}"),
         ("machine code", row.fingerprint),
-        ("GPU kernels", _code(row)),
     ]  # fmt: skip
 
 
@@ -212,26 +211,3 @@ def _transfers(parts: EndToEnd) -> str:
     first, second, third = (quantity(each, "s") for each in seconds)
     said = f"host to device {first}, kernel {second}, device to host {third}"
     return f"{said}; {percent(parts.hidden_share)} hidden by overlap"
-
-
-def _code(row: Row) -> Html:
-    """The GPU kernels that the launch runs, with what was compiled where that is known."""
-    if row.device_code:
-        items = [joined([tag("code", code.name), _resources(code)]) for code in row.device_code]
-    else:
-        items = [tag("code", name) for name in row.device_kernels]
-    return joined(tag("div", item) for item in items)
-
-
-def _resources(code: DeviceCode) -> str:
-    facts = [
-        code.registers is not None and f"{code.registers} registers",
-        code.shared_bytes is not None and f"{code.shared_bytes} bytes of shared memory",
-        code.local_bytes and f"{code.local_bytes} bytes of local memory",
-        code.threads is not None and f"{code.threads} threads per block",
-        code.blocks is not None and f"{code.blocks} blocks",
-        code.occupancy is not None and f"occupancy {100 * code.occupancy:.0f} %",
-        code.fingerprint and f"machine code {code.fingerprint}",
-    ]
-    said = ", ".join(fact for fact in facts if fact)
-    return f": {said}" if said else ""

@@ -1,7 +1,7 @@
 import dataclasses
 
 from gemm_report.conftest import clocks
-from gemm_report.figures.marks import mark, notes
+from gemm_report.notes import mark, notes
 from gemm_report.record import UNCERTAIN, Departure, Record, Row
 
 

@@ -1,161 +1,144 @@
+"""The generated regions of this repository's pages, made from records of tests and stored ones."""
+
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+from own_files import own_files
 
 from gemm_report.cli import BAD_INPUT, main
 from gemm_report.commands.readme import CHECK_FAILED
-from gemm_report.readme import table
+from gemm_report.readme import rung_lines, table
 from gemm_report.record import Record
-from gemm_report.rows import standings
-from gemm_report.text import percent
 
-README = """# gemm_bench
-<!-- gemm_report:begin picture -->
-<!-- gemm_report:end picture -->
-by hand
-<!-- gemm_report:begin table -->
-old
-<!-- gemm_report:end table -->
-the end
-"""
-RESULTS = """# Results
-<!-- gemm_report:begin kernels -->
-<!-- gemm_report:end kernels -->
-"""
+ROOT = Path(__file__).parents[2]
+KERNELS = ROOT / "kernels"
+NAMES = ("NaiveUncoalesced", "Naive", "NaiveTransposed", "TiledTransposedStore", "Tiled")
+NAMES += ("BlockTile1D", "Rasterized")
+
+
+def marked(part: str) -> str:
+    return f"<!-- gemm_report:begin {part} -->\nold\n<!-- gemm_report:end {part} -->\n"
+
+
+PAGES = {
+    "README.md": f"# gemm_bench\n{marked('picture')}by hand\n{marked('table')}the end\n",
+    "docs/results.md": f"# Results\n{marked('kernels')}",
+    "kernels/README.md": f"# The ladder\n{marked('overview')}by hand\n"
+    + "".join(marked(f"rung {name}") for name in NAMES),
+}
+COMMANDS = {"readme": ["README.md", "docs/results.md"], "kernels": ["kernels/README.md"]}
+RECORD = {"readme": "results/gpu.json", "kernels": "results/ladder.json"}
 
 
 @pytest.fixture
 def project(gpu_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "results" / "test").mkdir(parents=True)
-    shutil.copy(gpu_path, tmp_path / "results" / "test" / "run.json")
-    (tmp_path / "README.md").write_text(README, encoding="utf-8")
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "results.md").write_text(RESULTS, encoding="utf-8")
+    for name, text in PAGES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    shutil.copytree(gpu_path.parent, tmp_path / "results")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_only_what_is_between_the_markers_changes(project: Path) -> None:
-    assert main(["readme", "results/test/run.json"]) == 0
-    text = (project / "README.md").read_text(encoding="utf-8")
-    assert text.startswith(
-        "# gemm_bench\n<!-- gemm_report:begin picture -->\n![The fastest kernel of each precision"
-    )
-    assert "-->\nby hand\n<!--" in text
-    assert text.endswith("<!-- gemm_report:end table -->\nthe end\n")
-    assert "old" not in text
-    assert "[record](results/test/run.json)" in text
-    for name in ("headline", "roofline"):
-        assert f"(results/readme/{name}.png)" in text
-        assert (project / "results" / "readme" / f"{name}.png").stat().st_size > 1000
-
-
-def test_each_precision_is_one_line(project: Path, gpu: Record) -> None:
-    main(["readme", "results/test/run.json"])
-    text = (project / "README.md").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if line.startswith("| FP")]
-    (found,) = standings(gpu)
-    assert found.worst
-    assert found.of_library
-    assert lines == [
-        "| FP32 | nn | 256 to 4096 | 7.33 TFLOP/s at 4096, Tiled/tile:16 | 48.8 TFLOP/s, "
-        f"cuBLAS/math:default | {percent(found.of_library)} | {found.worst.size}: "
-        f"{percent(found.worst.of_library)} |"
-    ]
-    assert f" · timed with CUDA events · {gpu.conformance} · [record]" in text
-
-
-def test_a_precision_without_a_library_says_so(cpu: Record) -> None:
-    (line,) = (line for line in table(cpu, "run.json").splitlines() if line.startswith("| FP"))
-    assert line.endswith("| not timed | - | - |")
-
-
-def test_the_page_of_results_has_each_kernel_by_its_fastest_variant(project: Path) -> None:
-    main(["readme", "results/test/run.json"])
-    text = (project / "docs" / "results.md").read_text(encoding="utf-8")
-    assert (
-        "| Tiled/tile:16 | a block shares tiles of A and B in shared memory | FP32 | 4096 |" in text
-    )
-    assert "Tiled/tile:8" not in text
-    assert "Not timed: 1 skipped, 1 failed." in text
-    assert text.count("| cuBLAS/math:default |") == 3
-    assert "[record](../results/test/run.json)" in text
-
-
-def test_the_results_have_clocks_and_conditions_where_the_record_has_them(
-    project: Path, gpu: Record
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_between_the_markers_is_made_of_the_record(
+    command: str, project: Path, snapshot: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["readme", "results/test/run.json"])
-    page = project / "docs" / "results.md"
-    text = page.read_text(encoding="utf-8")
-    assert "| % of peak | % of peak at actual clock | % of library |" in text
-    assert "| TF32 | 4096 | 302 TFLOP/s † | 61.0 % | 71.5 % | 100.0 % |" in text
-    assert "\n† Clocks limited by: power cap.\n" in text
-    assert "| 623 GFLOP/s \\* |" in text
-    assert "\n\\* Deviates from NVIDIA's measurement guideline: 50 % interval of" in text
-    assert f" · timed with CUDA events · {gpu.conformance} · [record]" in text
-
-    earlier = gpu.path.with_name("cpu.json").read_text(encoding="utf-8")
-    Path("results/test/run.json").write_text(earlier, encoding="utf-8")
-    main(["readme", "results/test/run.json"])
-    text = page.read_text(encoding="utf-8")
-    assert "| % of peak | % of library |" in text
-    assert "clock policy not known" in text
-    assert "\\* Dev" not in text
+    assert main([command, RECORD[command]]) == 0
+    for name in COMMANDS[command]:
+        text = Path(name).read_text(encoding="utf-8")
+        assert text == snapshot(name=name)
+        for picture in re.findall(r"\((?:\.\./)?(results/readme/\w+\.png)\)", text):
+            assert Path(picture).stat().st_size > 1000
+    missing = "gemm-report: kernels/README.md: not in the record: Rasterized\n"
+    assert capsys.readouterr().err == (missing if command == "kernels" else "")
 
 
-def test_check_tells_a_stale_readme_and_changes_nothing(project: Path) -> None:
-    check = ["readme", "results/test/run.json", "--check"]
+@pytest.mark.parametrize("command", COMMANDS)
+def test_check_tells_a_stale_page_and_changes_nothing(command: str, project: Path) -> None:
+    check = [command, RECORD[command], "--check"]
     assert main(check) == CHECK_FAILED
-    assert (project / "README.md").read_text(encoding="utf-8") == README
-    assert not (project / "results" / "readme").exists()
+    assert all(Path(name).read_text("utf-8") == text for name, text in PAGES.items())
+    assert not Path("results/readme").exists()
     assert main(check[:-1]) == 0
-    assert main(check) == 0
-    for page in (project / "README.md", project / "docs" / "results.md"):
-        text = page.read_text(encoding="utf-8")
-        page.write_text(text.replace("TFLOP/s", "PFLOP/s"), encoding="utf-8")
+    for name in COMMANDS[command]:
+        text = Path(name).read_text(encoding="utf-8")
+        Path(name).write_text(text.replace("TFLOP/s", "PFLOP/s"), encoding="utf-8")
         assert main(check) == CHECK_FAILED
-        page.write_text(text, encoding="utf-8")
+        Path(name).write_text(text, encoding="utf-8")
     assert main(check) == 0
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("command", "old", "new", "expected"),
     [
-        "no markers\n",
-        README.replace("end table", "end"),
-        README.replace("begin table", "begin"),
-        README.replace("old", "<!-- gemm_report:begin table -->"),
-        README.replace("old", "<!-- gemm_report:end table -->"),
-        README.replace("end picture", "x").replace("begin picture", "end picture"),
-        None,
+        ("readme", marked("table"), "", "needs one line"),
+        ("readme", "begin table", "begin", "needs one line"),
+        ("readme", "by hand", marked("table"), "needs one line"),
+        ("readme", marked("picture"), "end picture begin picture", "needs one line"),
+        ("kernels", marked("rung Naive"), "", "does not mention Naive: each needs the lines"),
+        ("kernels", marked("rung Tiled"), marked("rungs"), "unknown marker 'begin rungs'"),
+        ("kernels", "<!-- gemm_report:end rung Tiled -->", "", "needs one line"),
     ],
 )
-def test_a_page_without_its_markers_is_refused(
-    text: str | None, project: Path, capsys: pytest.CaptureFixture[str]
+def test_markers_that_are_not_right_are_named(
+    command: str,
+    old: str,
+    new: str,
+    expected: str,
+    project: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    readme = project / "README.md"
-    readme.write_text(text, encoding="utf-8") if text else readme.unlink()
-    assert main(["readme", "results/test/run.json"]) == BAD_INPUT
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.count("\n") == 1
-    assert not (project / "results" / "readme").exists()
+    page = Path(COMMANDS[command][0])
+    page.write_text(text := page.read_text("utf-8").replace(old, new), encoding="utf-8")
+    assert main([command, RECORD[command]]) == BAD_INPUT
+    said = capsys.readouterr().err
+    assert expected in said and said.count("\n") == 1
+    assert page.read_text("utf-8") == text and not Path("results/readme").exists()
+    assert main([command, RECORD[command], "--readme", "none.md"]) == BAD_INPUT
 
 
-def test_the_readme_of_the_project_is_what_its_record_gives() -> None:
-    root = Path(__file__).parents[2]
-    (record,) = set(
-        re.findall(r"\[record\]\((results/[^)]+\.json)\)", (root / "README.md").read_text("utf-8"))
+def test_a_record_without_a_library_or_an_end_says_so(cpu: Record) -> None:
+    told = table(cpu, "run.json")
+    (line,) = (line for line in told.splitlines() if line.startswith("| FP"))
+    assert line.endswith("| not timed | - | - |")
+    assert told.endswith("The run was not completed.")
+
+
+def test_a_kernel_may_come_from_a_second_record(ladder: Record, cpu: Record) -> None:
+    name = next(row.kernel for row in cpu.rows if row.kernel not in NAMES)
+    readme = KERNELS / "README.md"
+    assert rung_lines([ladder], name, readme) == "Not timed at the ladder's size."
+    told = rung_lines([ladder, cpu], name, readme)
+    assert f" · {cpu.device.name} · [record](" in told
+    assert told.endswith(f"{cpu.path.name})")
+
+
+def test_the_pages_of_the_project_are_what_their_records_give() -> None:
+    pictures = ["--pictures", str(ROOT / "results" / "readme"), "--check"]
+    for command, link, more in (
+        ("readme", r"\[record\]\((results/[^)]+\.json)\)", ["--results", ROOT / "docs/results.md"]),
+        ("kernels", r"\[record\]\(\.\./(results/[^)]+)\)", []),
+    ):
+        readme = ROOT / ("README.md" if command == "readme" else "kernels/README.md")
+        records = dict.fromkeys(re.findall(link, readme.read_text("utf-8")))
+        paths = [str(ROOT / record) for record in records]
+        assert main([command, *paths, "--readme", str(readme), *map(str, more), *pictures]) == 0
+
+
+def test_every_kernel_of_our_own_is_told_and_nothing_else() -> None:
+    text = (KERNELS / "README.md").read_text(encoding="utf-8")
+    for name in re.findall(r"\]\(((?:cpu|ladder|best|library)/[^)#]+)[#)]", text):
+        assert (KERNELS / name).is_file(), f"kernels/README.md tells of {name}, which is not there"
+    folders = ("cpu", "ladder", "best")
+    sources = own_files(
+        *(f"kernels/{each}/**/*{kind}" for each in folders for kind in (".cpp", ".cu"))
     )
-    arguments = [
-        "--readme",
-        str(root / "README.md"),
-        "--pictures",
-        str(root / "results" / "readme"),
-        "--results",
-        str(root / "docs" / "results.md"),
-    ]
-    assert main(["readme", str(root / record), *arguments, "--check"]) == 0
+    sources = [path for path in sources if not path.stem.endswith("_test")]
+    assert len(sources) > 4
+    for path in sources:
+        name = path.relative_to(KERNELS).as_posix()
+        assert f"\n[{name}]({name})\n" in text, f"kernels/README.md does not tell of {name}"

@@ -65,8 +65,8 @@ def test_includes_point_the_right_way(path: Path) -> None:
                     "kernels/libraries.hpp",
                     "kernels/precision.hpp",
                     "kernels/registry.hpp",
-                    "kernels/tensor/mma_sync/mma.cuh",  # no kernels: instructions, for probes too
-                    "kernels/tensor/wgmma/wgmma.cuh",
+                    "kernels/parts/mma.cuh",  # no kernels: instructions, for probes too
+                    "kernels/parts/wgmma.cuh",
                     "kernels/user/python.hpp",
                     "kernels/user/user_kernel.hpp",
                 }, f"bench knows kernels by their contract, not by {included}"
@@ -114,10 +114,11 @@ def has_namespace(name: str, text: str) -> bool:
 
 
 def test_a_kernel_file_has_a_namespace_of_its_own() -> None:
-    by_themselves = {"3xtf32", "wgmma_swapped"}
-    for path in own_files("kernels/simt/**/*.cu", "kernels/tensor/**/*.cu"):
+    by_themselves = {"90_3xtf32", "wgmma_swapped"}
+    for path in own_files("kernels/ladder/**/*.cu", "kernels/best/**/*.cu"):
         if not path.stem.endswith("_test") and path.stem not in by_themselves:
-            name = f"gemm::{path.relative_to(ROOT / 'kernels').parts[0]}::{path.stem}"
+            part = "simt" if path.parent.name == "fp32" else "tensor"
+            name = f"gemm::{part}::{re.sub(r'^[0-9]+_', '', path.stem)}"
             assert has_namespace(name, path.read_text()), (
                 f"{path}: put it into namespace {name}: files of a folder are compiled together"
             )

@@ -38,9 +38,9 @@ struct Measured {
 
 // Medians of results/nvidia-h200/20261121T164023Z-5bb8f2db9684.json and, of problems that are not
 // square, 20261121T163741Z-5bb8f2db9684.json; of tensor cores 20261121T224640Z and 224754Z, commit
-// 6b5c40e6e519, and 214645Z, commit 92b543e73460; of TF32 in layout nn kernels/tensor/NOTES.md; of
-// random shapes 20261123T040811Z to T040952Z, commit 212d016f04d7; 5376x9568x32 and 96x624x1568 are
-// time_plans' figures.
+// 6b5c40e6e519, and 214645Z, commit 92b543e73460; of TF32 in layout nn
+// kernels/ladder/tensor/NOTES.md; of random shapes 20261123T040811Z to T040952Z, commit
+// 212d016f04d7; 5376x9568x32 and 96x624x1568 are time_plans' figures.
 constexpr Measured kMeasured[] = {
     {"SharedDoubleBuffer", {4096, 4096, 4096}, 3030e-6},
     {"AsyncCopy", {512, 512, 512}, 17.57e-6},

@@ -48,12 +48,19 @@ void add_missing(std::vector<T>& all, const std::vector<T>& some) {
   std::ranges::sort(all);
 }
 
-// The folder of kernels/ with a file: simt for .../kernels/simt/naive/naive.cu; elsewhere its
-// parent folder.
+// "simt" for .../kernels/ladder/fp32/10_naive.cu and .../kernels/best/best.cpp, "tensor" for a
+// folder of that name; elsewhere its parent folder.
 std::string family_of(const std::filesystem::path& file) {
-  for (auto folder = file.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
-    if (folder.parent_path().filename() == "kernels") return folder.filename().string();
-  return file.parent_path().filename().string();
+  const std::string folder = file.parent_path().filename().string();
+  return folder == "fp32" || folder == "best" ? "simt" : folder;
+}
+
+// "naive" for 11_naive.cu: rungs are numbered.
+std::string stem_of(const std::filesystem::path& file) {
+  std::string stem = file.stem().string();
+  if (const std::size_t end = stem.find_first_not_of("0123456789"); end > 0 && stem[end] == '_')
+    stem.erase(0, end + 1);
+  return stem;
 }
 
 // A kernel that chooses runs the candidate with the least estimate.
@@ -72,7 +79,7 @@ void add(Kernel kernel, const std::filesystem::path& file, std::optional<Device:
   if (kernel.candidates) complete(kernel);
   RegisteredKernel entry{std::move(kernel)};
   entry.family = family_of(file);
-  entry.stem = file.stem().string();
+  entry.stem = stem_of(file);
   entry.runs_on = runs_on.value_or(entry.family == "cpu" ? Device::Kind::cpu : Device::Kind::gpu);
   add_to_registry(std::move(entry));
 }

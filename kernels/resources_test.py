@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 BUILD = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release")
 SOURCES = [
     path
-    for path in own_files("kernels/simt/**/*.cu", "kernels/tensor/**/*.cu")
+    for path in own_files("kernels/ladder/**/*.cu", "kernels/best/**/*.cu")
     if not path.stem.endswith("_test")
 ]
 

@@ -103,7 +103,7 @@ def moved_between_mmas(code: Sequence[Instruction]) -> int:
 
 @needs_objects
 def test_wgmma_stream_k_keeps_descriptors_in_uniform_registers() -> None:
-    path = object_of(BUILD, "tensor/wgmma/wgmma_stream_k")
+    path = object_of(BUILD, "best/tensor/wgmma_stream_k")
     kernels = kernels_of([path], ["WgmmaOperands<__nv_bfloat16, __nv_bfloat16, true, true, false>"])
     kernels = [one for one in kernels if one.architecture == "sm_90a"]
     if not kernels:
@@ -114,7 +114,7 @@ def test_wgmma_stream_k_keeps_descriptors_in_uniform_registers() -> None:
 
 # --- The test can fail ---------------------------------------------------------------------------
 
-KEY = ("simt/shared_memory/tiled", "tiled", "sm_90a")
+KEY = ("ladder/fp32/18_tiled", "tiled", "sm_90a")
 THEN = Held("13.0", 100, instructions=110, ports=1.2, moved=4, narrow_loads=0, local=0)
 WORSE = replace(THEN, instructions=120)
 
@@ -137,12 +137,12 @@ def test_the_table_has_entries() -> None:
     sources = {source for source, _ in FUNCTIONS}
     assert sources >= {
         *(
-            "simt/register_tiles/warp_tile",
-            "simt/register_tiles/shared_double_buffer",
-            "simt/asynchronous/async_copy",
-            "simt/asynchronous/rasterized",
+            "ladder/fp32/26_warp_tile",
+            "ladder/fp32/28_shared_double_buffer",
+            "ladder/fp32/29_async_copy",
+            "ladder/fp32/30_rasterized",
         ),
-        *("simt/asynchronous/warp_specialized", "simt/split_k/stream_k"),
+        *("ladder/fp32/31_warp_specialized", "best/fp32/stream_k"),
     }
     assert all(one.multiply_adds and not one.local for one in TABLE.values())
     # SplitK loads a K-major Y 8 bytes at a time where its accumulators leave few registers.

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <utility>
 
-#include "kernels/common/tile_traffic.hpp"
-#include "kernels/common/warp_access.hpp"
 #include "kernels/layout.hpp"
+#include "kernels/parts/tile_traffic.hpp"
+#include "kernels/parts/warp_access.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "bench/peaks/probes_cuda.hpp"
-#include "kernels/tensor/mma_sync/mma.cuh"
+#include "kernels/parts/mma.cuh"
 
 namespace gemm::bench {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "bench/base/cuda.hpp"
 #include "bench/peaks/probes_cuda.hpp"
-#include "kernels/tensor/wgmma/wgmma.cuh"
+#include "kernels/parts/wgmma.cuh"
 
 namespace gemm::bench {
 namespace {

@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/trial.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/libraries.hpp"
+#include "kernels/parts/trial.hpp"
 
 namespace gemm::cublas {
 

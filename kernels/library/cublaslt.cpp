@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/common/trial.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/library/cublas.hpp"
+#include "kernels/parts/trial.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm {

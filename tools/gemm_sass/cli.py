@@ -31,7 +31,7 @@ multiply-adds (FFMA, MMA, ...), the one with most.
   reads      register file reads per FFMA, without those that the reuse cache serves
   ports      cycles per FFMA by a model of the two register banks, with one cycle for every other
              instruction: at most 1 / ports of the peak. The model is of 9.0, fitted on an H200
-             (kernels/simt/NOTES.md), and a guess on other architectures
+             (kernels/ladder/fp32/NOTES.md), and a guess on other architectures
   moved      FFMA whose accumulator changes its register
   LDS        loads from shared memory of 32, 64 and 128 bits
   copies     to shared memory: cp.async (LDGSTS), TMA, through registers (STS)
@@ -46,7 +46,7 @@ examples:
   tools/sass 'WarpTiling<128, 128, 16' -a sm_90a
   tools/sass AsyncCopy -a sm_90a --listing | less
   tools/sass --file attempt.cubin         an object, a program or a cubin
-  tools/sass Rasterized --markdown        for kernels/simt/NOTES.md
+  tools/sass Rasterized --markdown        for kernels/ladder/fp32/NOTES.md
   tools/sass --write                      update kernels/sass.json (kernels/sass_test.py)
   tools/sass AsyncCopy -a sm_90a --write  add this kernel to it
 

@@ -123,7 +123,7 @@ def source_of(name: str, together: Sequence[str]) -> str:
     namespace in the name is that of the file. A header's function has it in a template argument;
     without one it belongs to them all, and its source is their folder."""
     for source in together:
-        stem = source.rpartition("/")[2]
+        stem = re.sub(r"^\d+_", "", source.rpartition("/")[2])  # of a numbered rung
         if len(together) == 1 or re.search(rf"\b{stem}(_rung)?::", name):
             return source
     return together[0].rpartition("/")[0]

@@ -5,7 +5,7 @@ before read in the same slot, with a reuse flag, is not read again, whatever iss
 Reads queue: an FFMA waits only when a bank is more than two cycles behind. Any other instruction is
 a cycle in which the banks catch up; its own reads, latency and the instruction cache are not
 modelled. Fitted on an H200 to the rates of 26 instruction orders of one main loop
-(kernels/simt/NOTES.md), with a correlation of 0.8: measured times are 0.06 to 0.20 cycles longer.
+(kernels/ladder/fp32/NOTES.md), with a correlation of 0.8: measured times are 0.06 to 0.20 cycles longer.
 """
 
 from collections.abc import Sequence

@@ -1,0 +1,119 @@
+// How SplitK and Gemv share the steps of all tiles among blocks, and what they refuse.
+#include "kernels/best/fp32/split_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "kernels/registry.hpp"
+
+namespace gemm::simt {
+namespace {
+
+const Device kDevice{.sm_count = 132};
+constexpr SplitTile kTile{.rows = 64,
+                          .columns = 128,
+                          .step = 48,
+                          .blocks = 1,
+                          .flop_per_second = 333e9,
+                          .sums = 64 * 128 * 3};
+
+// n * k exceeds 63 bits.
+TEST(SplitPlan, PredictsATimeForTheLargestSizes) {
+  const std::int64_t large = (std::int64_t{1} << 31) - 1;
+  const SplitPlan plan = split_plan(16, large, large, kTile, kDevice);
+  EXPECT_GE(plan.seconds, 4.0 * large * large / kDevice.dram_bytes_per_second);
+}
+
+// 64 rows and 4096 columns are 32 tiles; with 4 blocks each, 128 blocks.
+TEST(SplitPlan, GivesEachTileAsManyBlocksAsFitWhereThatFillsTheGpu) {
+  const SplitPlan plan = split_plan(64, 4096, 4096, kTile, kDevice);
+  EXPECT_EQ(plan.tiles, 32);
+  EXPECT_EQ(plan.tile_steps, (4096 + 47) / 48);
+  EXPECT_EQ(plan.blocks, 128);
+  EXPECT_EQ(plan.pieces(), 128);
+}
+
+// 48 tiles: two blocks each would leave 36 SMs idle, three do not fit at once.
+TEST(SplitPlan, CutsTheStepsOfAllTilesIntoEqualSharesElsewhere) {
+  const SplitPlan plan = split_plan(64, 6144, 14336, kTile, kDevice);
+  EXPECT_EQ(plan.tiles, 48);
+  EXPECT_EQ(plan.blocks, 132);
+  EXPECT_EQ(plan.pieces(), 132 + 48 - 12);  // 11 blocks for 4 tiles, 12 times
+}
+
+TEST(SplitPlan, LeavesTilesWholeWhereTheyFillTheGpu) {
+  const SplitPlan plan = split_plan(64, 132 * 128, 64, kTile, kDevice);
+  EXPECT_EQ(plan.blocks, 132);
+  EXPECT_EQ(plan.pieces(), 0);
+}
+
+// A block without a step would leave a partial sum unwritten.
+TEST(SplitPlan, HasNoMoreBlocksThanSteps) {
+  for (const std::int64_t k : {1, 47, 48, 49, 97, 1000})
+    for (const std::int64_t n : {1, 128, 129, 1000, 100000})
+      for (const std::int64_t m : {1, 64, 65}) {
+        const SplitPlan plan = split_plan(m, n, k, kTile, kDevice);
+        EXPECT_GE(plan.blocks, 1);
+        EXPECT_LE(plan.blocks, plan.tiles * plan.tile_steps) << m << "x" << n << "x" << k;
+        EXPECT_LE(plan.blocks, std::max<std::int64_t>(kDevice.sm_count, plan.tiles));
+      }
+}
+
+// Each step belongs to the block whose share contains it.
+TEST(SplitPlan, FindsTheBlockOfAStep) {
+  for (const std::int64_t tiles : {1, 3, 32, 48, 67, 131, 133, 1000})
+    for (const std::int64_t steps : {1, 2, 7, 54, 300})
+      for (const std::int64_t blocks : {1, 5, 128, 132, 264}) {
+        if (blocks > tiles * steps) continue;
+        const SplitPlan plan{.tiles = tiles, .tile_steps = steps, .blocks = blocks};
+        for (std::int64_t step = 0; step < tiles * steps; ++step) {
+          const std::int64_t block = plan.block_of(step);
+          ASSERT_LE(plan.begin(block), step);
+          ASSERT_GT(plan.begin(block + 1), step);
+        }
+      }
+}
+
+// `pieces` against counting.
+TEST(SplitPlan, CountsThePiecesOfTilesThatBlocksShare) {
+  for (const auto& [tiles, steps, blocks] :
+       {std::array{32, 86, 128}, {48, 86, 132}, {67, 27, 132}, {3, 100, 132}, {132, 4, 132}}) {
+    const SplitPlan plan{.tiles = tiles, .tile_steps = steps, .blocks = blocks};
+    std::int64_t pieces = 0;
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      const std::int64_t of_tile =
+          plan.block_of((tile + 1) * steps - 1) - plan.block_of(tile * steps) + 1;
+      pieces += of_tile > 1 ? of_tile : 0;
+    }
+    EXPECT_GE(plan.pieces(), pieces) << tiles << " tiles of " << steps << " for " << blocks;
+    EXPECT_LE(plan.pieces(), pieces + pieces / 20);
+  }
+}
+
+// The limits of both kernels, in builds with CUDA.
+TEST(Skinny, KernelsRefuseProblemsBeyondTheirLimits) {
+  const Device hopper{.kind = Device::Kind::gpu, .compute_capability = 90, .sm_count = 132};
+  const auto refusal = [&](std::string_view name, const Problem& p) -> std::string {
+    for (const RegisteredKernel& kernel : registry())
+      if (kernel.name == name) return kernel.unsupported(p, hopper).value_or("");
+    return "not registered";
+  };
+  if (refusal("SplitK", {1, 1, 1, Precision::f32}) == "not registered")
+    GTEST_SKIP() << "built without CUDA";
+  EXPECT_EQ(refusal("SplitK", {2048, 4096, 4096, Precision::f32}), "");
+  EXPECT_EQ(refusal("SplitK", {4096, 2048, 4096, Precision::f32, Layout::tt}), "");
+  EXPECT_NE(refusal("SplitK", {2049, 2049, 4096, Precision::f32}), "");
+  EXPECT_EQ(refusal("Gemv", {4096, 16, 4096, Precision::f32}), "");
+  EXPECT_EQ(refusal("Gemv", {16, 4096, 4096, Precision::f32, Layout::nt}), "");
+  EXPECT_NE(refusal("Gemv", {16, 4096, 4096, Precision::f32}), "");
+  EXPECT_NE(refusal("Gemv", {4096, 16, 4096, Precision::f32, Layout::tn}), "");
+  EXPECT_NE(refusal("Gemv", {4096, 17, 4096, Precision::f32}), "");
+}
+
+}  // namespace
+}  // namespace gemm::simt

@@ -10,10 +10,9 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from gemm_report.figures.page import Label, column_height, label_column, legend_above, new_figure
-from gemm_report.figures.palette import PALE, Look, legend_text, looks
+from gemm_report.figures.page import Label, column_height, label_column, new_figure
+from gemm_report.figures.palette import Look, legend_text, looks
 from gemm_report.figures.roofs import ROOF_COLOR, draw_roofs, set_log_axes
 from gemm_report.notes import mark, notes
 from gemm_report.record import Ceiling, Record, Row, Traffic, rate
@@ -127,8 +126,6 @@ def draw(record: Record, pattern: str | None = None) -> Figure:
     for axes, memory in zip(plots, memories, strict=True):
         _draw_panel(axes, record.bandwidth(memory), memory, rows, its, units, prefix)
     plots[0].set_ylabel(prefix + operations(precision))
-    if any(row.counted for row in rows):
-        legend_above(plots[0], _legend(), columns=1, lines=3)
     label_column(plots[-1], labels)
     return figure
 
@@ -167,16 +164,9 @@ def _draw_panel(
             axes.plot(by_model, y, **marks)
 
 
-def _legend() -> list[Line2D]:
-    grey: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": PALE}
-    return [
-        Line2D([], [], label="bytes modelled; of DRAM: each matrix moved once", **grey),
-        Line2D([], [], label="bytes counted by ncu", markerfacecolor="white", **grey),
-    ]
-
-
 def _notes(record: Record, rows: Sequence[Row], memories: Sequence[str]) -> list[str]:
-    remarks = notes(rows)
+    remarks = ["Hollow: bytes counted by ncu."] if any(row.counted for row in rows) else []
+    remarks += notes(rows)
     for memory, why in _WHY_ABOVE.items():
         roof = record.bandwidth(memory)
         slope = (roof.bytes_per_second or 0) if roof else math.inf

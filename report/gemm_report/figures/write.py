@@ -1,5 +1,6 @@
 """Writes the figures of a record: each as PNG and SVG, and the plotted data as CSV."""
 
+import io
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +9,6 @@ from types import ModuleType
 
 import matplotlib.style
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from gemm_report.figures import (
     burst,
@@ -104,22 +104,17 @@ def write_figure(drawing: Drawing, record: Record, paths: Sequence[Path]) -> Fig
     paths[0].parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.style.context(STYLE, after_reset=True):
         figure = drawing.draw(record)
-        for text in figure.findobj(Text):
-            if isinstance(text, Text):
-                text.set_text(
-                    "".join(
-                        c if c.isprintable() or c == "\n" else "\ufffd" for c in text.get_text()
-                    )
-                )
         for path in paths:
             if path.suffix == ".csv":
                 rows = drawing.table(record)
                 columns = list(dict.fromkeys(column for row in rows for column in row))
                 write_csv(path, columns, ([row.get(each) for each in columns] for row in rows))
-            else:
+            elif path.suffix == ".svg":
                 # Without its date the same data gives the same SVG.
-                date = {"Date": None} if path.suffix == ".svg" else None
-                figure.savefig(path, metadata=date)
+                figure.savefig(text := io.StringIO(), format="svg", metadata={"Date": None})
+                path.write_text(visible(text.getvalue()), encoding="utf-8")
+            else:
+                figure.savefig(path)
     return figure
 
 

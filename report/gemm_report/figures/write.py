@@ -25,7 +25,7 @@ from gemm_report.figures import (
 from gemm_report.figures.palette import STYLE
 from gemm_report.record import Record
 from gemm_report.rows import drawn_rows, ladder_precisions, precisions
-from gemm_report.text import write_csv
+from gemm_report.text import visible, write_csv
 
 FORMATS = ("png", "svg", "csv")
 MOST = 8

@@ -62,7 +62,9 @@ def test_a_kernel_is_named_by_its_largest_cube_else_by_its_largest_problem(gpu: 
 
 def test_grids_and_transfers_are_no_rungs(ladder: Record) -> None:
     assert {row.part for row in drawn_rows(ladder)} == {Part.LADDER}
-    assert "BlockTile1D" in {row.label for row in drawn_rows(ladder)}, "the default of a grid is one"
+    assert "BlockTile1D" in {row.label for row in drawn_rows(ladder)}, (
+        "the default of a grid is one"
+    )
     assert {row.kernel for row in drawn_rows(ladder, Part.TUNING)} == {"BlockTile1D"}
     labels = [row.label for row in drawn_rows(ladder, Part.END_TO_END)]
     assert labels[:3] == [f"EndToEnd/{t}/Naive" for t in ("pageable", "pinned", "overlapped")]
@@ -71,9 +73,7 @@ def test_grids_and_transfers_are_no_rungs(ladder: Record) -> None:
 @pytest.mark.parametrize(
     ("precision", "plain"), [("bf16", "nn"), ("e4m3", "nt"), ("e5m2fast", "nt"), ("s8", "nt")]
 )
-def test_the_plain_layout_is_drawn_if_there_is_one(
-    gpu: Record, precision: str, plain: str
-) -> None:
+def test_the_plain_layout_is_drawn_if_there_is_one(gpu: Record, precision: str, plain: str) -> None:
     rows = [row for row in drawn_rows(gpu) if row.precision == "bf16"]
     for layouts, drawn in ((("nn", "nt"), plain), (("nn",), "nn"), (("tn",), "tn")):
         found = [
@@ -164,7 +164,10 @@ def test_limits_come_lowest_first_and_bank_conflicts_count(ladder: Record, gpu: 
         ({"precision": "f64"}, None),
         ({"precision": "bf16", "family": "tensor"}, "BF16 tensor core"),
         ({"precision": "bf16", "family": "user"}, "BF16 tensor core"),
-        ({"precision": "bf16", "device_kernels": ("void gemm::tensor::x<8>()",)}, "BF16 tensor core"),
+        (
+            {"precision": "bf16", "device_kernels": ("void gemm::tensor::x<8>()",)},
+            "BF16 tensor core",
+        ),
         ({"precision": "bf16", "device_kernels": ("void gemm::simt::x<8>()",)}, "FP32 FMA"),
     ],
 )

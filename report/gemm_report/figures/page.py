@@ -22,6 +22,7 @@ from gemm_report.record import Part, Record
 WIDTH = 8.4  # inches
 _SIZE, _TITLE_SIZE, _LINE = 9.0, 14.0, 0.18  # points, points, inches of a line of notes
 _PITCH, _GUTTER = 13.0, 24.0  # points between labels, and from the plot to them
+_LONGEST = 64  # characters of a label
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,13 @@ def label_column(axes: Axes, labels: Sequence[Label]) -> None:
         leader |= {"shrinkB": 0, "shrinkA": 0, "relpos": (0, 0.5)}
         ends: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": beside}
         looks |= {"va": "center", "size": _SIZE, "arrowprops": leader, **ends}
-        axes.annotate(label.text, (1, label.y), (1, place), **looks)
+        text = label.text if len(label.text) <= _LONGEST else _cut(label.text)
+        axes.annotate(text, (1, label.y), (1, place), **looks)
+
+
+def _cut(text: str) -> str:
+    """Without its middle."""
+    return f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 + 1 :]}"
 
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:

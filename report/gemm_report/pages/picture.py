@@ -82,4 +82,4 @@ def inline(name: str, caption: str, svg: str, marks: Sequence[Spot] = ()) -> Htm
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6"><title>{escape(visible(said))}</title></circle>'
         for x, y, said in marks
     )
-    return Html(re.sub(r"</svg>\s*$", circles + "</svg>", svg))
+    return Html(svg.rstrip().removesuffix("</svg>") + circles + "</svg>")

@@ -101,7 +101,7 @@ def document(title: str, body: str, template: str = "base", **given: object) -> 
     # The browser itself refuses what the page must not do: load anything, or run another script.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     given |= {"style": Html(style), "script": Html(script), "digest": digest}
-    return rendered(template, title=title, body=body, **given) + "\n"
+    return str(rendered(template, title=title, body=body, **given)) + "\n"
 
 
 def chip(name: str, count: int, key: str, tone: str | None) -> Html:

@@ -90,18 +90,18 @@ class Device:
         caches = {"L1d": self.l1_data_bytes, "L2": self.l2_bytes, "L3": self.l3_bytes}
         return {
             "name": self.name,
-            "SMs": self.sm_count and f"{self.sm_count} SMs",
-            "memory": memory and f"{memory / 2**30:.0f} GiB",
+            "SMs": f"{self.sm_count} SMs" if self.sm_count else None,
+            "memory": f"{memory / 2**30:.0f} GiB" if memory else None,
             "CPU": self.cpu_id,
-            **{name: size and f"{name} {size / 2**10:.0f} KiB" for name, size in caches.items()},
-            "cores": self.cores and f"{self.cores} cores",
+            **{n: f"{n} {size / 2**10:.0f} KiB" if size else None for n, size in caches.items()},
+            "cores": f"{self.cores} cores" if self.cores else None,
         }
 
     @property
     def key(self) -> DeviceParts:
         """Its model and the power limit: only where these are equal do times compare."""
         watts = self.power_limit_w
-        return {**self.model, "power limit": watts and f"power limit {watts:.0f} W"}
+        return {**self.model, "power limit": f"power limit {watts:.0f} W" if watts else None}
 
 
 def told_apart(one: DeviceParts, other: DeviceParts) -> tuple[str, str] | None:
@@ -656,8 +656,8 @@ class Row:
     @property
     def sm_hz(self) -> float | None:
         """Median; the timers saw every sample, the readings only what lay at their moments."""
-        range_ = self.clocks and (self.clocks.sm_hz_by_timer or self.clocks.sm_hz)
-        return range_ and range_.median
+        range_ = (self.clocks.sm_hz_by_timer or self.clocks.sm_hz) if self.clocks else None
+        return range_.median if range_ else None
 
     @property
     def power_w(self) -> float | None:
@@ -672,7 +672,7 @@ class Row:
     @property
     def throttled_share(self) -> float | None:
         """Of the readings."""
-        return self.clocks and self.clocks.throttled_share
+        return self.clocks.throttled_share if self.clocks else None
 
     @property
     def disturbed(self) -> bool:

@@ -25,6 +25,10 @@ def of(record: Record, *rows: Row) -> Record:
     return dataclasses.replace(record, rows=rows)
 
 
+def changed(row: Row, **changes: Any) -> Row:
+    return dataclasses.replace(row, **changes)
+
+
 def cubes(row: Row, **sizes: tuple[int, ...]) -> list[Row]:
     """A row for each kernel and size."""
     return [
@@ -36,7 +40,7 @@ def cubes(row: Row, **sizes: tuple[int, ...]) -> list[Row]:
 
 def row_of(record: Record, label: str, **changes: Any) -> Row:
     row = next(r for r in record.rows_with("timed") if r.label == label and r.m == 4096)
-    return dataclasses.replace(row, **changes)
+    return changed(row, **changes)
 
 
 def test_an_odd_size_is_on_the_line_only_without_a_rounder_one(gpu: Record) -> None:
@@ -77,9 +81,7 @@ def test_the_plain_layout_is_drawn_if_there_is_one(gpu: Record, precision: str, 
     rows = [row for row in drawn_rows(gpu) if row.precision == "bf16"]
     for layouts, drawn in ((("nn", "nt"), plain), (("nn",), "nn"), (("tn",), "tn")):
         found = [
-            dataclasses.replace(row, layout=layout, precision=precision)
-            for layout in layouts
-            for row in rows
+            changed(row, layout=layout, precision=precision) for layout in layouts for row in rows
         ]
         assert {row.layout for row in drawn_rows(of(gpu, *found))} == {drawn}
 
@@ -142,7 +144,7 @@ def test_other_implementations_are_no_rungs_and_no_libraries(ladder: Record) -> 
     both = of(ladder, *ladder.rows, *peers)
     assert [row.kernel for row in at_size(both, "f32") if row.is_peer] == ["Numba"]
     for each in (rungs, libraries, kernels_without_row):
-        assert each(both, "f32") == each(ladder, "f32")  # type: ignore[operator]
+        assert each(both, "f32") == each(ladder, "f32")
 
 
 def test_limits_come_lowest_first_and_bank_conflicts_count(ladder: Record, gpu: Record) -> None:

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from gemm_report.cli import BAD_INPUT, main
+from gemm_report.cli import main
+from gemm_report.document import BAD_INPUT
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gemm_report.cli import BAD_INPUT, main
+from gemm_report.cli import main
+from gemm_report.document import BAD_INPUT
 from gemm_report.figures.write import MOST, drawings
 from gemm_report.record import Record
 

@@ -9,15 +9,17 @@ from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib.style
+import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from gemm_report.cli import BAD_INPUT, main
-from gemm_report.document import InputError, RecordError
+from gemm_report.cli import main
+from gemm_report.document import BAD_INPUT, InputError, RecordError
 from gemm_report.figures import burst, hierarchy, ratios, roofline, tuning
 from gemm_report.figures.conftest import RESULTS
 from gemm_report.figures.page import spread
@@ -31,7 +33,7 @@ from gemm_report.record import Ceiling, Kernel, Record, Row, Traffic, rate, read
 def drawn(name: str, record: Record, choice: Choice | None = None) -> Figure:
     with matplotlib.style.context(STYLE, after_reset=True):
         figure = drawings(record, choice or Choice())[name].draw(record)
-        FigureCanvasAgg(figure).draw()
+        FigureCanvasAgg(figure).draw()  # type: ignore[no-untyped-call]
     return figure
 
 
@@ -54,7 +56,7 @@ def texts(figure: Figure) -> list[str]:
 def check_text(figure: Figure) -> None:
     """No two texts overlap, none leaves the page, and all are legible in a page of a browser."""
     page, boxes = figure.bbox, [(e.get_text(), Text.get_window_extent(e)) for e in artists(figure)]
-    assert min(each.get_size() for each in artists(figure)) * 1100 / page.width >= 1.2
+    assert min(float(each.get_fontsize()) for each in artists(figure)) * 1100 / page.width >= 1.2
     for text, box in boxes:
         assert page.x0 <= box.x0 and box.x1 <= page.x1 + 1, text
         assert page.y0 <= box.y0 and box.y1 <= page.y1 + 1, text
@@ -76,6 +78,14 @@ def slower(record: Record, factor: float) -> Record:
         for row in record.rows
     )
     return dataclasses.replace(record, rows=tuple(rows), commit="fedcba9876543210")
+
+
+def xs(line: Line2D) -> list[float]:
+    return [float(x) for x in np.asarray(line.get_xdata())]
+
+
+def ys(line: Line2D) -> list[float]:
+    return [float(y) for y in np.asarray(line.get_ydata())]
 
 
 def bars_of(figure: Figure) -> list[Rectangle]:
@@ -205,7 +215,7 @@ def test_what_answers_has_a_colour_and_the_rest_is_grey(h200: Record) -> None:
     colored = {label: color for label, color in colors.items() if color != REST}
     assert colored == {"StreamK": OURS, "cuBLASLt/algo:best": LIBRARY}
     assert len(colors) > 25
-    heights = {line.get_label(): float(max(line.get_ydata())) for line in lines}
+    heights = {line.get_label(): max(ys(line)) for line in lines}
     assert heights["StreamK"] == pytest.approx(53.7, abs=0.1)
 
 
@@ -217,7 +227,7 @@ def test_the_peak_or_what_is_above_it_is_the_top_edge(gpu: Record, peak: float, 
 
 
 def test_bars_and_marks_of_the_headline_stand_at_their_shares(h200: Record) -> None:
-    (axes,) = drawn("headline", h200).axes
+    (axes,) = (figure := drawn("headline", h200)).axes
     rows = drawings(h200)["headline"].table(h200)
     assert [row["precision"] for row in rows] == ["f32", "tf32", "bf16", "e4m3", "f64", "s8"]
 
@@ -228,10 +238,10 @@ def test_bars_and_marks_of_the_headline_stand_at_their_shares(h200: Record) -> N
             if row[key]
         ]
 
-    bars = [p.get_width() for p in axes.patches if to_hex(p.get_facecolor()) == OURS.lower()]
+    bars = [b.get_width() for b in bars_of(figure) if to_hex(b.get_facecolor()) == OURS.lower()]
     assert bars == shares("flop_per_second")
     for color, of in ((LIBRARY, "library"), (PALE, "peak_at_clock")):
-        marks = [float(line.get_xdata()[0]) for line in axes.lines if line.get_color() == color]
+        marks = [xs(line)[0] for line in axes.lines if line.get_color() == color]
         assert marks == shares(f"{of}_flop_per_second")
 
 
@@ -281,13 +291,13 @@ def test_a_roofline_is_of_shapes_and_has_a_slope_and_a_roof(shapes: Record, gpu:
     assert "roofline" not in drawings(gpu), "cubes differ in their size alone"
     (axes,) = drawn("roofline", shapes).axes
     roofs = [line for line in axes.lines if line.get_color() == ROOF_COLOR]
-    ends = [(line.get_xdata(), line.get_ydata(), line.get_linewidth()) for line in roofs]
+    ends = [(xs(line), ys(line), line.get_linewidth()) for line in roofs]
     slopes = {(round(y[0] / x[0], 2), width > 1) for x, y, width in ends if y[0] != y[1]}
     assert slopes == {(4.81, True), (4.59, False)}, "the nominal one is thick, in TB/s"
-    levels = {(round(float(y[0]), 1), width > 1) for _, y, width in ends if y[0] == y[1]}
+    levels = {(round(y[0], 1), width > 1) for _, y, width in ends if y[0] == y[1]}
     assert levels == {(66.9, True), (65.6, False)}
     marks = {
-        (round(float(line.get_xdata()[0]), 3), round(float(line.get_ydata()[0]), 3))
+        (round(xs(line)[0], 3), round(ys(line)[0], 3))
         for line in axes.lines
         if line.get_marker() != "None"
     }
@@ -326,9 +336,7 @@ def test_each_memory_is_a_panel_with_its_roof(ladder: Record, gpu: Record) -> No
     assert "hierarchy" not in drawings(gpu), "no bytes are modelled"
     figure = drawn("hierarchy", ladder)
     grey = [line for line in figure.axes[1].lines if line.get_color() == ROOF_COLOR]
-    (slope,) = (
-        y[0] / x[0] for x, y in ((g.get_xdata(), g.get_ydata()) for g in grey) if y[0] != y[1]
-    )
+    (slope,) = (y[0] / x[0] for x, y in ((xs(g), ys(g)) for g in grey) if y[0] != y[1])
     assert slope == pytest.approx(9.89, rel=1e-3), "TFLOP/s for each FLOP/byte"
     at = {(r["memory"], r["kernel"]): r["flop_per_byte"] for r in hierarchy.table(ladder)}
     assert at["L2", "Tiled/tile:16"] == pytest.approx(4, rel=1e-4)
@@ -345,7 +353,7 @@ def test_counted_bytes_have_hollow_marks_beside_the_modelled_ones(ladder: Record
     figure = drawn("hierarchy", with_rows(ladder, counted))
     check_text(figure)
     places = [
-        float(line.get_xdata()[0])
+        xs(line)[0]
         for axes in figure.axes
         for line in axes.lines
         if line.get_markerfacecolor() == "white"
@@ -375,14 +383,14 @@ def test_a_burst_is_compared_with_steady_state_whichever_comes_first() -> None:
     check_text(figure)
     dots = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
     rows = burst.table(settled, fast)
-    assert [float(dot.get_xdata()[0]) for dot in dots] == [
+    assert [xs(dot)[0] for dot in dots] == [
         pytest.approx(100 * float(str(row["settled_of_roof"]))) for row in rows
     ]
 
 
 def test_transfers_lie_end_to_end_over_the_bar_of_all_together(ladder: Record) -> None:
-    (axes,) = drawn("end_to_end", ladder).axes
-    first, second, third, together = ((bar.get_x(), bar.get_width()) for bar in axes.patches[:4])
+    bars = [b for b in drawn("end_to_end", ladder).axes[0].patches[:4] if isinstance(b, Rectangle)]
+    first, second, third, together = ((bar.get_x(), bar.get_width()) for bar in bars)
     assert first[0] == together[0] == 0
     assert second[0] == pytest.approx(first[1])
     assert third[0] == pytest.approx(first[1] + second[1])

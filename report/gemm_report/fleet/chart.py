@@ -17,8 +17,8 @@ _MOST_NODES = 200  # a picture has 65,536 pixels at most
 def write_map(fleet: Fleet, path: Path) -> None:
     """A PNG: the worst case of each GPU against the others; bad GPUs are framed."""
     changes: dict[str, float] = {}
-    for (key, _), change in fleet.changes().items():
-        changes[key] = min(change, changes.get(key, change))
+    for (key, _), worst in fleet.changes().items():
+        changes[key] = min(worst, changes.get(key, worst))
     nodes = list(dict.fromkeys(gpu.node for gpu in fleet.gpus))
     title = f"{len(fleet.gpus)} GPUs of {len(nodes)} node{'s' if len(nodes) > 1 else ''}"
     if len(nodes) > _MOST_NODES:
@@ -31,8 +31,8 @@ def write_map(fleet: Fleet, path: Path) -> None:
         if gpu.node not in places:
             continue
         change, state = changes.get(gpu.key), state_of(gpu)
-        has_rate = change is not None and state not in ("wrong", "faulty", "missing")
-        shown = f"{100 * change:+.1f} %" if has_rate else state
+        has_rate = state not in ("wrong", "faulty", "missing")
+        shown = f"{100 * change:+.1f} %" if change is not None and has_rate else state
         shade = 0.0 if change is None else min(1.0, max(0.0, -change / _DARKEST))
         cells[gpu.node, places[gpu.node]] = Cell(shade, [shown], state in BAD)
         places[gpu.node] += 1

@@ -198,7 +198,11 @@ def test_rows_are_filtered_by_words_lists_and_counts(browser: Any, suite_page: P
     for chip in find_all(browser, ".chips a"):
         browser.execute_script("arguments[0].click()", chip)
         shown = int(chip.text.partition(" ")[0])
-        assert soon(lambda shown=shown: len(column(browser, "kernel")) == shown), chip.text
+
+        def is_filtered(shown: int = shown) -> bool:
+            return len(column(browser, "kernel")) == shown
+
+        assert soon(is_filtered), chip.text
     assert value("document.querySelector('#rows').getBoundingClientRect().top") < 100
 
 

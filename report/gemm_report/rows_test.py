@@ -140,8 +140,8 @@ def test_f32_has_a_ladder_with_two_kernels_and_the_others_with_four(ladder: Reco
 
 def test_other_implementations_are_no_rungs_and_no_libraries(ladder: Record) -> None:
     rows = [row for row in ladder.rows if row.kernel == "Naive"]
-    peers = [dataclasses.replace(row, kernel="Numba", family="peer") for row in rows]
-    both = of(ladder, *ladder.rows, *peers)
+    others = [dataclasses.replace(row, kernel="Numba", family="peer") for row in rows]
+    both = of(ladder, *ladder.rows, *others)
     assert [row.kernel for row in at_size(both, "f32") if row.is_peer] == ["Numba"]
     for each in (rungs, libraries, kernels_without_row):
         assert each(both, "f32") == each(ladder, "f32")

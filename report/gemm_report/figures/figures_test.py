@@ -247,9 +247,9 @@ def test_bars_and_marks_of_the_headline_stand_at_their_shares(h200: Record) -> N
 
 def test_rungs_come_in_their_order_then_libraries_then_others(ladder: Record) -> None:
     rows = [row for row in ladder.rows if row.kernel == "Naive"]
-    peers = [dataclasses.replace(row, kernel="Numba", family="peer") for row in rows]
+    others = [dataclasses.replace(row, kernel="Numba", family="peer") for row in rows]
     kernels = (Kernel("Numba", "peer", 1, ""), *ladder.kernels)
-    both = dataclasses.replace(ladder, kernels=kernels, rows=(*peers, *ladder.rows))
+    both = dataclasses.replace(ladder, kernels=kernels, rows=(*others, *ladder.rows))
     data = drawings(both)["ladder_f32"].table(both)
     names = [row["kernel"] for row in data]
     assert names[:2] == ["NaiveUncoalesced", "Naive"]

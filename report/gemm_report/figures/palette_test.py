@@ -95,10 +95,10 @@ def test_colours_that_some_cannot_tell_apart_would_be_found() -> None:
 
 def test_what_answers_has_a_look_of_its_own(h200: Record) -> None:
     rows = [row for row in headlines(drawn_rows(h200)) if row.precision == "f32"]
-    peer = dataclasses.replace(rows[0], kernel="Numba", family="peer")
-    found = looks([*rows, peer])
+    other = dataclasses.replace(rows[0], kernel="Numba", family="peer")
+    found = looks([*rows, other])
     out = {label: look.color for label, look in found.items() if look.stands_out}
-    assert out == {"StreamK": OURS, "cuBLASLt/algo:best": LIBRARY, peer.label: OTHERS}
+    assert out == {"StreamK": OURS, "cuBLASLt/algo:best": LIBRARY, other.label: OTHERS}
     markers = {look.marker for look in found.values() if look.stands_out}
     assert len(markers) == len(out), "no look differs by its colour alone"
-    assert found[peer.label].bar["hatch"]
+    assert found[other.label].bar["hatch"]

@@ -125,7 +125,7 @@ def click_head(browser: Any, name: str) -> str:
 
 
 def requests(browser: Any) -> list[str]:
-    """What was asked of the network since this was last called."""
+    """What was requested from the network since this was last called."""
     log = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     sent = [each for each in log if each["method"] == "Network.requestWillBeSent"]
     return [each["params"]["request"]["url"] for each in sent]

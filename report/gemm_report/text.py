@@ -158,5 +158,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         yield part
         part.replace(path)
+    except OSError as error:  # a full disk does not say which file
+        error.filename = str(path)
+        raise
     finally:
         part.unlink(missing_ok=True)

@@ -1,5 +1,5 @@
+import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -87,10 +87,14 @@ def test_a_file_is_replaced_when_it_is_whole_and_a_link_stays_one(tmp_path: Path
     assert [each.name for each in path.parent.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
-def test_what_is_no_file_is_not_replaced(make: Callable[[Path], None], tmp_path: Path) -> None:
-    path = tmp_path / "taken"
-    make(path)
-    with pytest.raises(InputError), whole_file(path) as part:
-        part.write_text("content", encoding="utf-8")
-    assert [each.name for each in tmp_path.iterdir()] == ["taken"]
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for taken in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(InputError), whole_file(taken):
+            pytest.fail("it has a part")
+
+
+def test_an_error_while_writing_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError) as told, whole_file(tmp_path / "file"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert told.value.filename == str(tmp_path / "file")

@@ -56,12 +56,13 @@ def draw_maps(
     part: Part = Part.LADDER,
 ) -> Figure:
     """As many side by side as there is room for."""
-    widest, tallest = (max(side) for side in zip(*(each.size for each in maps), strict=True))
+    widest = max(each.size[0] for each in maps)
     columns = min(len(maps), max(1, int(WIDTH / widest)))
-    lines = math.ceil(len(maps) / columns)
-    wide = max(WIDTH, widest)
-    figure = new_figure(record, subject, notes, lines * tallest, wide, part=part)
-    plots = figure.subplots(lines, columns, squeeze=False).ravel()
+    tall = [
+        max(each.size[1] for each in maps[i : i + columns]) for i in range(0, len(maps), columns)
+    ]
+    figure = new_figure(record, subject, notes, sum(tall), max(WIDTH, widest), part=part)
+    plots = figure.subplots(len(tall), columns, squeeze=False, height_ratios=tall).ravel()
     for axes, each in zip(plots, maps, strict=False):
         draw_map(axes, each)
     for axes in plots[len(maps) :]:

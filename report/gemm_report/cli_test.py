@@ -8,8 +8,8 @@ import pytest
 
 from gemm_report.cli import BAD_INPUT, COMMANDS, main
 
-FIGURES = ("headline", "roofline", "throughput", "ladder", "of_library", "energy", "distribution")
-OF_A_CPU = ("headline", "roofline", "throughput", "ladder", "distribution")
+FIGURES = ("headline", "ladder_f32", *(f"throughput_{p}" for p in ("bf16", "f32", "tf32")))
+OF_A_CPU = ("headline", "ladder_f32", "throughput_f32")
 
 
 def files(figures: Sequence[str]) -> set[str]:

@@ -90,11 +90,11 @@ class Device:
         caches = {"L1d": self.l1_data_bytes, "L2": self.l2_bytes, "L3": self.l3_bytes}
         return {
             "name": self.name,
-            "SMs": self.sm_count and f"{self.sm_count} SMs",
-            "memory": memory and f"{memory / 2**30:.0f} GiB",
+            "SMs": f"{self.sm_count} SMs" if self.sm_count else None,
+            "memory": f"{memory / 2**30:.0f} GiB" if memory else None,
             "CPU": self.cpu_id,
-            **{name: size and f"{name} {size / 2**10:.0f} KiB" for name, size in caches.items()},
-            "cores": self.cores and f"{self.cores} cores",
+            **{n: f"{n} {size / 2**10:.0f} KiB" if size else None for n, size in caches.items()},
+            "cores": f"{self.cores} cores" if self.cores else None,
         }
 
 
@@ -660,8 +660,8 @@ class Row:
     @property
     def sm_hz(self) -> float | None:
         """Median; the timers saw every sample, the readings only what lay at their moments."""
-        range_ = self.clocks and (self.clocks.sm_hz_by_timer or self.clocks.sm_hz)
-        return range_ and range_.median
+        range_ = (self.clocks.sm_hz_by_timer or self.clocks.sm_hz) if self.clocks else None
+        return range_.median if range_ else None
 
     @property
     def power_w(self) -> float | None:
@@ -676,7 +676,7 @@ class Row:
     @property
     def throttled_share(self) -> float | None:
         """Of the readings."""
-        return self.clocks and self.clocks.throttled_share
+        return self.clocks.throttled_share if self.clocks else None
 
     @property
     def disturbed(self) -> bool:

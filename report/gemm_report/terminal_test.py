@@ -4,7 +4,7 @@ import pytest
 
 from gemm_report.document import InputError
 from gemm_report.terminal import Tone, complain, printable, toned
-from gemm_report.writing.tables import columns
+from gemm_report.text import columns
 
 
 @pytest.mark.parametrize(

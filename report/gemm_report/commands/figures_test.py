@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from gemm_report.cli import BAD_INPUT, main
+from gemm_report.cli import main
+from gemm_report.document import BAD_INPUT
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
@@ -39,8 +40,8 @@ def test_two_runs_are_drawn_on_one_roofline(gpu_path: Path, old_path: Path, tmp_
 
 def test_figures_are_chosen_by_name(gpu_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert main(["figures", str(gpu_path), "--only", "energy, ladder", "-o", str(out)]) == 0
-    assert {path.stem for path in out.iterdir()} == {"energy", "ladder"}
+    assert main(["figures", str(gpu_path), "--only", "headline, ladder_f32", "-o", str(out)]) == 0
+    assert {path.stem for path in out.iterdir()} == {"headline", "ladder_f32"}
 
 
 def test_bad_choices_end_with_one_line_and_no_file(
@@ -49,7 +50,7 @@ def test_bad_choices_end_with_one_line_and_no_file(
     out = tmp_path / "out"
     cpu_path = gpu_path.with_name("cpu.json")
     said = refused(capsys, gpu_path, "--only", "pie", "-o", out)
-    assert "has no such figure: choose among headline, roofline, throughput" in said
+    assert "has no such figure: choose among headline, ladder_f32, throughput_bf16" in said
     said = refused(capsys, gpu_path, "--versus", cpu_path, "-o", out)
     assert "give two records of one device" in said
     assert "is no regular expression" in refused(capsys, gpu_path, "--hierarchy", "(", "-o", out)
@@ -65,6 +66,6 @@ def test_a_bad_record_is_named_and_the_others_of_its_folder_have_figures(
     (folder / "bad.json").write_text("{", encoding="utf-8")
     for name in ("a.json", "b.json"):
         (folder / name).write_bytes(gpu_path.read_bytes())
-    said = refused(capsys, folder, "--only", "roofline", "-o", out)
+    said = refused(capsys, folder, "--only", "headline", "-o", out)
     assert "bad.json" in said
     assert {path.name for path in out.iterdir()} == {"a", "b"}

@@ -28,10 +28,10 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.texts import kernels
+    from gemm_report.readme import LADDER, kernels_page
 
     records = [read_record(path) for path in options.records]
-    text, missing = kernels.filled(options.readme, records, options.pictures)
+    text, missing = kernels_page(options.readme, records, options.pictures)
     if missing:
         complain(f"{options.readme}: not in the record: {', '.join(missing)}")
-    return renew(options, records[0], {options.readme: text}, kernels.pictures(records[0]))
+    return renew(options, records[0], {options.readme: text}, LADDER)

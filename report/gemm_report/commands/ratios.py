@@ -29,7 +29,7 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.figures.size import ratios
+    from gemm_report.figures import ratios
     from gemm_report.figures.write import Choice, write_figures
 
     record = read_record(options.record)

@@ -27,11 +27,11 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.texts.readme import PICTURES, filled, results
+    from gemm_report.readme import PICTURES, front_page, results
 
     record = read_record(options.record)
     texts = {
-        options.readme: filled(options.readme, record, options.pictures),
+        options.readme: front_page(options.readme, record, options.pictures),
         options.results: results(options.results, record),
     }
     return renew(options, record, texts, PICTURES)

@@ -23,7 +23,7 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.site.record_page import write_page
+    from gemm_report.pages.record_page import write_page
 
     refusals = Refusals()
     records = list(records_given(options.records, refusals))

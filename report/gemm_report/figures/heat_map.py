@@ -1,4 +1,4 @@
-"""A page of maps in shades of blue, one below the other or side by side, each cell with a text."""
+"""Maps in shades of blue, each cell with a text."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from gemm_report.figures.page import LABEL_SIZE, POINTS, WIDTH, Page, text_width, write_above
-from gemm_report.figures.palette import INK, NAIVE
+from gemm_report.figures.page import WIDTH, new_figure
+from gemm_report.figures.palette import FRAME, INK
 from gemm_report.record import Part, Record
 
-_LINE = 0.17  # inches of a line in a cell
-_LEFT, _ABOVE, _BELOW = 0.75, 0.62, 0.55
+_SIZE = 9.0
+_CHARACTER, _LINE = 0.085, 0.17  # inches of a character and of a line in a cell
+_AROUND = 1.0, 1.3  # inches of titles and ticks
 _DARK = 0.62  # of the shades, from which on letters are white
 
 
@@ -38,17 +39,13 @@ class HeatMap:
 
     @property
     def size(self) -> tuple[float, float]:
-        """Inches of the map."""
+        """Inches that the map needs with its titles."""
         texts = [line for cell in self.cells.values() for line in cell.lines]
-        width = (max(map(text_width, texts)) + 6) / POINTS
         lines = max(len(cell.lines) for cell in self.cells.values())
-        return width * len(self.x[1]), (0.12 + _LINE * lines) * len(self.y[1])
-
-    @property
-    def width(self) -> float:
-        """With its titles."""
-        titles = text_width(self.title, 10.5, bold=True), text_width(self.subtitle)
-        return _LEFT + max(self.size[0], *(width / POINTS for width in titles))
+        cell = _CHARACTER * max(map(len, texts)) + 0.1, 0.12 + _LINE * lines
+        titles = _CHARACTER * max(1.15 * len(self.title), len(self.subtitle))
+        width = max(cell[0] * len(self.x[1]), titles)
+        return width + _AROUND[0], cell[1] * len(self.y[1]) + _AROUND[1]
 
 
 def draw_maps(
@@ -58,47 +55,46 @@ def draw_maps(
     maps: Sequence[HeatMap],
     part: Part = Part.LADDER,
 ) -> Figure:
-    """As many in a line as there is room for."""
-    lines: list[list[HeatMap]] = []
-    for each in maps:
-        if not lines or sum(one.width for one in (*lines[-1], each)) > WIDTH:
-            lines.append([])
-        lines[-1].append(each)
-    heights = [_ABOVE + max(each.size[1] for each in line) + _BELOW for line in lines]
-    width = max([WIDTH, *(each.width for each in maps)])
-    page = Page(record, subject, notes, sum(heights), width, part=part)
-    for i, line in enumerate(lines):
-        left = 0.0
-        for each in line:
-            axes = page.axes(left + _LEFT, sum(heights[:i]) + _ABOVE, *each.size)
-            draw_map(axes, each)
-            left += each.width
-    return page.figure
+    """As many side by side as there is room for."""
+    widest = max(each.size[0] for each in maps)
+    columns = min(len(maps), max(1, int(WIDTH / widest)))
+    tall = [
+        max(each.size[1] for each in maps[i : i + columns]) for i in range(0, len(maps), columns)
+    ]
+    figure = new_figure(record, subject, notes, sum(tall), max(WIDTH, widest), part=part)
+    plots = figure.subplots(len(tall), columns, squeeze=False, height_ratios=tall).ravel()
+    for axes, each in zip(plots, maps, strict=False):
+        draw_map(axes, each)
+    for axes in plots[len(maps) :]:
+        axes.set_axis_off()
+    return figure
 
 
 def draw_map(axes: Axes, each: HeatMap) -> None:
-    """Into axes of its size."""
+    """With its texts."""
     (x, xs), (y, ys) = each.x, each.y
     shades = [
         [each.cells[v, h].shade if (v, h) in each.cells else math.nan for h in xs] for v in ys
     ]
     axes.imshow(shades, cmap="Blues", vmin=0, vmax=1.05, aspect="auto", zorder=1)
     axes.set(xlabel=x, ylabel=y)
-    axes.set_xticks(range(len(xs)), map(str, xs))
-    axes.set_yticks(range(len(ys)), map(str, ys))
+    axes.set_xticks(range(len(xs)), [*map(str, xs)])
+    axes.set_yticks(range(len(ys)), [*map(str, ys)])
     axes.tick_params(length=0)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     axes.set_title(each.title, pad=20)
-    write_above(axes, each.subtitle, 7)
-    cell_height = each.size[1] / len(ys)
+    axes.annotate(
+        each.subtitle, (0, 1), (0, 7), "axes fraction", "offset points", size=_SIZE, color=INK
+    )
     for (v, h), cell in each.cells.items():
         at = xs.index(h), ys.index(v)
-        looks = {"size": LABEL_SIZE, "color": "white" if cell.shade > _DARK else INK}
-        looks |= {"weight": "bold" if cell.framed else "normal"}
-        for i, line in enumerate(cell.lines):
-            y = at[1] + (i - (len(cell.lines) - 1) / 2) * _LINE / cell_height
-            axes.text(at[0], y, line, ha="center", va="center_baseline", **looks)
+        color, weight = "white" if cell.shade > _DARK else INK, "bold" if cell.framed else "normal"
+        said = "\n".join(cell.lines)
+        axes.text(*at, said, ha="center", va="center", size=_SIZE, color=color, weight=weight)
         if cell.framed:
-            edge = {"fill": False, "edgecolor": NAIVE, "linewidth": 2, "clip_on": False}
-            axes.add_patch(Rectangle((at[0] - 0.5, at[1] - 0.5), 1, 1, zorder=3, **edge))
+            corner = at[0] - 0.5, at[1] - 0.5
+            frame = Rectangle(
+                corner, 1, 1, fill=False, edgecolor=FRAME, linewidth=2, clip_on=False, zorder=3
+            )
+            axes.add_patch(frame)

@@ -1,4 +1,4 @@
-"""What stands out in a figure, and how: the fastest kernel, the library, the naive kernel.
+"""What stands out in a figure, and how: our fastest kernel, the fastest library, others.
 
 The rest is grey. Every colour has a contrast of at least 3:1 against white and dark paper, and
 readers with any kind of colour vision can tell them apart (palette_test.py simulates two).
@@ -9,18 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gemm_report.ladder.rungs import naive
 from gemm_report.record import Row, rate
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 
-OURS, NAIVE, STEP, OTHERS = "#0072B2", "#D55E00", "#9B51E0", "#A3573E"
-LIBRARY, REST = "#000000", "#8A8A8A"
+OURS, OTHERS, LIBRARY, REST = "#0072B2", "#A3573E", "#000000", "#8A8A8A"
+FRAME = "#D55E00"
 # Of precisions, which differ in the marker too.
-PRECISIONS = (OURS, NAIVE, "#00806A", STEP, OTHERS, "#D0358F", "#6E7A00", "#0E7FA0")
+PRECISIONS = (OURS, FRAME, "#00806A", "#9B51E0", OTHERS, "#D0358F", "#6E7A00", "#0E7FA0")
 INK, PALE, TRACK = "#333333", "#555555", "#ECECEC"
-# Of text in a bar: almost white, but no grey, which would turn dark on a dark page.
-ON_BAR = "#FFFFFE"
 
 
 @dataclass(frozen=True)
@@ -44,8 +41,7 @@ class Look:
         return {"facecolor": "white", "edgecolor": self.color, "hatch": "/////", "linewidth": 0.8}
 
 
-_REST = Look()
-_OURS, _STEP, _NAIVE = Look(OURS), Look(STEP, "-", "^"), Look(NAIVE, ":", "v")
+_REST, _OURS = Look(), Look(OURS)
 _LIBRARY, _OTHERS = Look(LIBRARY, "--", "s"), Look(OTHERS, (0, (1.5, 1.5)), "x")
 
 
@@ -54,12 +50,10 @@ def color_of(row: Row) -> str:
     return LIBRARY if row.is_library else OTHERS if row.is_peer else OURS
 
 
-def looks(rows: Sequence[Row], step: Row | None = None) -> dict[str, Look]:
-    """Of rows of one precision in the order of the ladder, one for each label."""
+def looks(rows: Sequence[Row]) -> dict[str, Look]:
+    """Of rows of one precision, one for each label."""
     found = {row.label: _OTHERS if row.is_peer else _REST for row in rows}
     for row, look in (
-        (step, _STEP),
-        (naive(rows), _NAIVE),
         (max((row for row in rows if row.is_ours), key=rate, default=None), _OURS),
         (max((row for row in rows if row.is_library), key=rate, default=None), _LIBRARY),
     ):
@@ -71,10 +65,8 @@ def looks(rows: Sequence[Row], step: Row | None = None) -> dict[str, Look]:
 def legend_text(*shown: dict[str, Look]) -> str:
     """What the colours of `shown` mean, in a sentence."""
     words = {
-        _OURS: "Blue: the fastest of our kernels",
+        _OURS: "Blue: our fastest kernel",
         _LIBRARY: "black: the fastest library",
-        _NAIVE: "orange: the naive kernel",
-        _STEP: "purple: the largest gain over all rungs before",
         _OTHERS: "brown: other implementations",
         _REST: "grey: the other kernels",
     }

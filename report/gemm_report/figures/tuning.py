@@ -9,13 +9,19 @@ from matplotlib.figure import Figure
 
 from gemm_report.document import RecordError
 from gemm_report.figures.heat_map import Cell, HeatMap, draw_maps
-from gemm_report.figures.marks import mark, notes
 from gemm_report.grouping import grouped
-from gemm_report.ladder.rows import best_of, drawn_rows, facts, natural
+from gemm_report.notes import mark, notes
 from gemm_report.record import Part, Record, Row, rate
-from gemm_report.writing.names import operations, precision_name
-from gemm_report.writing.quantity import prefix_for, scaled, significant, times
-from gemm_report.writing.tables import columns
+from gemm_report.rows import best_of, drawn_rows, facts, natural
+from gemm_report.text import (
+    columns,
+    operations,
+    precision_name,
+    prefix_for,
+    scaled,
+    significant,
+    times,
+)
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Sweep:
     @property
     def over_default(self) -> str:
         """How much the grid was worth."""
-        return self.over(self.default and rate(self.default))
+        return self.over(rate(self.default) if self.default else None)
 
 
 def sweeps(record: Record) -> list[Sweep]:
@@ -83,9 +89,14 @@ def table(record: Record) -> list[dict[str, object]]:
     ]
 
 
+def has_grid(record: Record) -> bool:
+    """Whether there is something to compare."""
+    return any(len(sweep.rows) > 1 for sweep in sweeps(record))
+
+
 def draw(record: Record) -> Figure:
     """Throughput over the two parameters that matter most, for each kernel and problem."""
-    found = sweeps(record)
+    found = [sweep for sweep in sweeps(record) if len(sweep.rows) > 1]
     prefix = prefix_for(rate(sweep.best) for sweep in found)
     maps = []
     for sweep in found:

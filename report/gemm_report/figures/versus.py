@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from gemm_report.document import RecordError
-from gemm_report.figures.page import run_line
-from gemm_report.ladder.rows import drawn_rows
+from gemm_report.notes import run_line
 from gemm_report.record import Record, Row, told_apart
+from gemm_report.rows import drawn_rows
 
 _LISTED = 8
 

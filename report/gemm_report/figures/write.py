@@ -1,5 +1,6 @@
 """Writes the figures of a record: each as PNG and SVG, and the plotted data as CSV."""
 
+import io
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,19 +9,29 @@ from types import ModuleType
 
 import matplotlib.style
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
-from gemm_report.figures import headline, tuning
-from gemm_report.figures.bars import burst, distribution, end_to_end, energy, ladder_bars
-from gemm_report.figures.page import printable
+from gemm_report.figures import (
+    burst,
+    end_to_end,
+    headline,
+    hierarchy,
+    ladder,
+    ratios,
+    roofline,
+    shapes,
+    throughput,
+    tuning,
+)
 from gemm_report.figures.palette import STYLE
-from gemm_report.figures.roofline import hierarchy, roofline
-from gemm_report.figures.size import of_library, ratios, shapes, throughput
-from gemm_report.ladder.rungs import ladder_precisions
 from gemm_report.record import Record
-from gemm_report.writing.tables import write_csv
+from gemm_report.rows import drawn_rows, ladder_precisions, precisions
+from gemm_report.text import visible, write_csv
 
 FORMATS = ("png", "svg", "csv")
+MOST = 8
+# What a reader asks for first; others come after, in the order of the record.
+_FIRST = ("bf16", "f32", "tf32", "e4m3", "s8", "f64", "f16")
+_LADDERS, _SIZES = 2, 5
 
 
 @dataclass(frozen=True)
@@ -46,32 +57,28 @@ class Choice:
 
 
 def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
-    """The figures of `record`, by name; the later ones where there is something to show."""
-    found = {
-        "headline": _with(headline),
-        "roofline": _with(roofline, versus=choice.versus),
-        "throughput": _with(throughput),
-    }
-    for precision in ladder_precisions(record):
-        suffix = "" if precision == "f32" else f"_{precision}"
-        found[f"ladder{suffix}"] = _with(ladder_bars, precision=precision)
-        if hierarchy.has_model(record, precision):
-            found[f"ladder_roofline{suffix}"] = Drawing(
-                partial(hierarchy.draw_ladder, precision=precision),
-                partial(hierarchy.table, precision=precision),
-            )
-    others = {
-        "hierarchy": _with(hierarchy, pattern=choice.hierarchy),
-        "of_library": _with(of_library),
+    """All figures that `record` can have, by name; the first MOST are shown unless others are
+    asked for."""
+    found = {"headline": _with(headline)}
+    if choice.versus or roofline.has_shapes(record):
+        found["roofline"] = _with(roofline, versus=choice.versus)
+    special = {
+        "burst": _with(burst, versus=choice.versus),
         "ratios": _with(ratios, pattern=choice.ratios),
         "shapes": _with(shapes),
-        "energy": _with(energy),
-        "burst": _with(burst, versus=choice.versus),
-        "distribution": _with(distribution),
         "end_to_end": _with(end_to_end),
-        "tuning": _with(tuning),
     }
-    return found | {name: each for name, each in others.items() if each.table(record)}
+    special |= {"tuning": _with(tuning)} if tuning.has_grid(record) else {}
+    found |= {name: each for name, each in special.items() if each.table(record)}
+    memories = {"hierarchy": _with(hierarchy, pattern=choice.hierarchy)}
+    memories = {name: each for name, each in memories.items() if each.table(record)}
+    if choice.hierarchy or any(row.counted for row in record.rows):
+        found |= memories
+    names = _sorted(ladder_precisions(record)), _sorted(precisions(drawn_rows(record)))
+    ladders = [(f"ladder_{name}", _with(ladder, precision=name)) for name in names[0]]
+    sizes = [(f"throughput_{name}", _with(throughput, precision=name)) for name in names[1]]
+    first = [*ladders[:_LADDERS], *sizes[:_SIZES]]
+    return found | dict([*first, *ladders, *sizes]) | memories
 
 
 def write_figures(
@@ -81,12 +88,13 @@ def write_figures(
     only: Collection[str] | None = None,
     formats: Sequence[str] = FORMATS,
 ) -> list[Path]:
-    """Figures of `record`, all of them or `only` some, in each of `formats`; the paths written."""
+    """The first MOST figures of `record`, or `only` some, each in `formats`; the paths written."""
     paths = []
-    for name, drawing in drawings(record, choice).items():
-        if only is None or name in only:
+    found = drawings(record, choice)
+    for name in list(found)[:MOST] if only is None else only:
+        if name in found:
             its_paths = [folder / f"{name}.{end}" for end in formats]
-            write_figure(drawing, record, its_paths)
+            write_figure(found[name], record, its_paths)
             paths += its_paths
     return paths
 
@@ -96,19 +104,23 @@ def write_figure(drawing: Drawing, record: Record, paths: Sequence[Path]) -> Fig
     paths[0].parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.style.context(STYLE, after_reset=True):
         figure = drawing.draw(record)
-        for text in figure.findobj(Text):
-            if not text.get_text().isprintable():
-                text.set_text(printable(text.get_text()))
         for path in paths:
             if path.suffix == ".csv":
                 rows = drawing.table(record)
                 columns = list(dict.fromkeys(column for row in rows for column in row))
                 write_csv(path, columns, ([row.get(each) for each in columns] for row in rows))
-            else:
+            elif path.suffix == ".svg":
                 # Without its date the same data gives the same SVG.
-                date = {"Date": None} if path.suffix == ".svg" else None
-                figure.savefig(path, metadata=date)
+                figure.savefig(text := io.StringIO(), format="svg", metadata={"Date": None})
+                path.write_text(visible(text.getvalue()), encoding="utf-8")
+            else:
+                figure.savefig(path)
     return figure
+
+
+def _sorted(names: Sequence[str]) -> list[str]:
+    known = {name: i for i, name in enumerate(_FIRST)}
+    return sorted(names, key=lambda name: known.get(name, len(known)))
 
 
 def _with(figure: ModuleType, **given: object) -> Drawing:

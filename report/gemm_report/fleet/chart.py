@@ -12,14 +12,13 @@ from gemm_report.fleet.reading import BAD, state_of
 
 _DARKEST = 0.1  # a loss of this and more
 _MOST_NODES = 200  # a picture has 65,536 pixels at most
-_LEFT, _ABOVE, _BELOW, _RIGHT = 1.6, 0.7, 0.6, 0.3
 
 
 def write_map(fleet: Fleet, path: Path) -> None:
     """A PNG: the worst case of each GPU against the others; bad GPUs are framed."""
     changes: dict[str, float] = {}
-    for (key, _), change in fleet.changes().items():
-        changes[key] = min(change, changes.get(key, change))
+    for (key, _), worst in fleet.changes().items():
+        changes[key] = min(worst, changes.get(key, worst))
     nodes = list(dict.fromkeys(gpu.node for gpu in fleet.gpus))
     title = f"{len(fleet.gpus)} GPUs of {len(nodes)} node{'s' if len(nodes) > 1 else ''}"
     if len(nodes) > _MOST_NODES:
@@ -32,8 +31,8 @@ def write_map(fleet: Fleet, path: Path) -> None:
         if gpu.node not in places:
             continue
         change, state = changes.get(gpu.key), state_of(gpu)
-        has_rate = change is not None and state not in ("wrong", "faulty", "missing")
-        shown = f"{100 * change:+.1f} %" if has_rate else state
+        has_rate = state not in ("wrong", "faulty", "missing")
+        shown = f"{100 * change:+.1f} %" if change is not None and has_rate else state
         shade = 0.0 if change is None else min(1.0, max(0.0, -change / _DARKEST))
         cells[gpu.node, places[gpu.node]] = Cell(shade, [shown], state in BAD)
         places[gpu.node] += 1
@@ -41,9 +40,6 @@ def write_map(fleet: Fleet, path: Path) -> None:
     columns = list(range(max(places.values())))
     drawn = HeatMap(title, subtitle, ("GPU of the node", columns), ("node", nodes), cells)
     with matplotlib.style.context(STYLE):
-        width, height = drawn.size
-        size = _LEFT + max(drawn.width, width) + _RIGHT, _ABOVE + height + _BELOW
-        figure = Figure(figsize=size)
-        box = (_LEFT / size[0], _BELOW / size[1], width / size[0], height / size[1])
-        draw_map(figure.add_axes(box), drawn)
+        figure = Figure(figsize=drawn.size, layout="constrained")
+        draw_map(figure.subplots(), drawn)
         figure.savefig(path, metadata={"Software": None})

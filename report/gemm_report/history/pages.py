@@ -34,10 +34,10 @@ def write_pages(folder: Path, history: History, trends: Sequence[Trend]) -> Path
             name += "-"
         names.add(name)
         rows = [_line(i, trend, history.entries) for i, trend in enumerate(its)]
-        body = tag("p", tag("a", "All kernels", href="../index.html")), tag("h1", kernel)
+        head = tag("p", tag("a", "All kernels", href="../index.html")), tag("h1", kernel)
         grid = table(_SERIES, rows, "series")
         path = folder / "kernels" / f"{name}.html"
-        path.write_text(document(f"{kernel}: history", tag("div", *body, grid)), encoding="utf-8")
+        path.write_text(document(f"{kernel}: history", tag("div", *head, grid)), encoding="utf-8")
         changed = [trend for trend in its if trend.changes]
         slower = sum(trend.since_first > 1 for trend in changed)
         counts = len(its), len(changed) - slower, slower, sum(trend.strays for trend in its)
@@ -45,7 +45,7 @@ def write_pages(folder: Path, history: History, trends: Sequence[Trend]) -> Path
         lines.append([link, *(Cell(str(count), count) for count in counts)])
     entries = history.entries
     said = f"{len(entries)} records, in the order of {'commits' if history.by_commit else 'dates'}"
-    of_kernels = ["kernel", *(Column(name, True) for name in _COUNTS)]
+    of_kernels = [Column("kernel"), *(Column(name, True) for name in _COUNTS)]
     body = (
         tag("header", tag("p", said, class_="quiet"), tag("h1", _TITLE)),
         tag("ul", *(tag("li", line) for line in device_lines(history, trends)), class_="answer"),
@@ -60,7 +60,7 @@ def write_pages(folder: Path, history: History, trends: Sequence[Trend]) -> Path
 
 
 _COUNTS = ("series", "faster than at first", "slower", "newest far from its level")
-_SERIES = [
+_SERIES: list[Column | str] = [
     Column("case"),
     Column("precision", filtered=True),
     "shape",
@@ -82,7 +82,7 @@ def _line(number: int, trend: Trend, entries: Sequence[Entry]) -> Line:
         if why:
             said = joined([tag("span", text, class_="badge warn", title=why), said], " ")
     newest, step = trend.changes[-1:], min(trend.shows, default=None)
-    cells = [
+    cells: list[Cell | str] = [
         Cell(case.label),
         Cell(precision_name(case.precision), choices=(case.precision,)),
         f"{case.m}x{case.n}x{case.k}",
@@ -127,7 +127,8 @@ def _picture(
     apart = (width - left) / len(rates)
 
     def heights(values: Floats) -> Floats:
-        return floor - np.clip((values - low) / (high - low), 0, 1) * (floor - top)
+        share: Floats = np.clip((values - low) / (high - low), 0, 1)
+        return floor - share * (floor - top)
 
     x = left + (np.arange(len(rates)) + 0.5) * apart
     points = list(zip(x.tolist(), heights(rates).tolist(), strict=True))
@@ -166,8 +167,10 @@ def _changes(history: History, trends: Sequence[Trend], folder: Path) -> Html:
     """By record, the newest first: what came together probably has one reason."""
     changes = [(trend.series, each) for trend in trends for each in trend.changes]
     groups = grouped(changes, lambda it: (it[0].device, it[0].record[it[1].change.at]))
-    columns = ["record", "commit", "date", "device", Column("slower", True), Column("faster", True)]
-    lines = []
+    columns = [*map(Column, ("record", "commit", "date", "device"))]
+    columns += [Column("slower", True), Column("faster", True)]
+    columns += [Column("cases"), Column("suspects")]
+    lines: list[list[Cell | str]] = []
     for (device, record), its in sorted(groups.items(), key=lambda item: -item[0][1]):
         entry = history.entries[record]
         slower = sum(each.change.ratio > 1 for _, each in its)
@@ -180,9 +183,7 @@ def _changes(history: History, trends: Sequence[Trend], folder: Path) -> Html:
         lines.append([link, _commit(entry), entry.date[:10], device, *counts, cases + more, told])
     if not lines:
         return tag("p", "No change was found.")
-    return joined(
-        [tag("h2", "Changes"), table([*columns, "cases", "suspects"], lines, "changes", False)]
-    )
+    return joined([tag("h2", "Changes"), table(columns, lines, "changes", False)])
 
 
 def _commit(entry: Entry) -> str:

@@ -1,1 +1,0 @@
-"""Figures that have a line for each row."""

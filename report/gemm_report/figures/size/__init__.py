@@ -1,1 +1,0 @@
-"""Figures over the size of the problem."""

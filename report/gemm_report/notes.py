@@ -1,0 +1,106 @@
+"""Marks next to the numbers of rows that need a word, and the words; how a record was made."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from gemm_report.record import UNCERTAIN, Ceiling, Part, Record, Row
+from gemm_report.text import megahertz, operations, precision_name, quantity, roof_name
+
+DEVIATES = "*"  # as on the console
+THROTTLED = "†"
+_LISTED = 3
+_ORIGINS = {"table": "spec", "queried": "from device"}
+
+
+def mark(row: Row) -> str:
+    """What to write behind the numbers of a row: mostly nothing."""
+    marks = (DEVIATES if row.departures else "") + (THROTTLED if row.throttled else "")
+    return f" {marks}" if marks else ""
+
+
+def notes(rows: Iterable[Row]) -> list[str]:
+    """What the marks on `rows` mean, a sentence for each that occurs."""
+    rows = list(rows)
+    reasons = dict.fromkeys(reason for row in rows if row.throttled for reason in row.held_by)
+    found = []
+    if any(row.throttled for row in rows):
+        why = ", ".join(reasons) or "the record has no reason"
+        found.append(f"{THROTTLED} Clocks limited by: {why}.")
+    if deviations := _worded(rows):
+        points = "; ".join(deviations[:_LISTED])
+        more = len(deviations) - _LISTED
+        points += f"; and {more} more" if more > 0 else ""
+        found.append(f"{DEVIATES} Deviates from NVIDIA's measurement guideline: {points}.")
+    return found
+
+
+def _worded(rows: Iterable[Row]) -> list[str]:
+    """How uncertain medians are is one deviation, with the least and the most."""
+    texts: dict[str, None] = {}
+    widths: dict[str, list[float]] = {}
+    for deviation in (each for row in rows for each in row.departures):
+        if deviation.code == UNCERTAIN and deviation.value is not None:
+            # Records did not name the level of the interval while it was 50 %.
+            named = re.search(r"(\d+) % interval", deviation.text)
+            widths.setdefault(named[1] if named else "50", []).append(100 * deviation.value)
+        else:
+            texts[deviation.text] = None
+    for level, its in sorted(widths.items()):
+        span = dict.fromkeys(f"{float(f'{w:.2g}'):g}" for w in (min(its), max(its)))
+        texts[f"{level} % interval of the median {' to '.join(span)} % wide"] = None
+    return list(texts)
+
+
+def conditions(record: Record) -> list[str]:
+    """Two lines: what ran and when, and how it was measured."""
+    how = " · ".join(filter(None, [method_line(record), record.conformance]))
+    return [run_line(record), how[0].upper() + how[1:]]
+
+
+def run_line(record: Record) -> str:
+    """What ran, and when."""
+    device = record.device
+    facts = [
+        device.driver and f"driver {device.driver}",
+        device.runtime and f"CUDA runtime {device.runtime}",
+        *(f"{each.name} {each.version}" for each in record.libraries),
+        device.power_limit_w and f"power limit {device.power_limit_w:.0f} W",
+        f"commit {record.commit_name}",
+        None if record.build.type == "Release" else f"build type {record.build.type}",
+        record.date[:16].replace("T", " "),
+    ]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def method_line(record: Record) -> str:
+    """Under which conditions the numbers hold, as far as the conformance line does not say it."""
+    method = record.method
+    timer = f"timed with {method.timer}"
+    if record.conformance:
+        return timer
+    clocks = ", ".join(filter(None, (method.test, method.state))) or "clock policy not known"
+    return f"fill {method.fill} · {timer} · {clocks}"
+
+
+def missing_rows(record: Record, part: Part = Part.LADDER) -> str | None:
+    """What of one part of the record a figure cannot show."""
+    counts = {s: len(record.rows_with(s, part)) for s in ("skipped", "failed", "untimed")}
+    return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or None
+
+
+def roof_text(roof: Ceiling) -> str:
+    """Name, value, origin, and the clock for which that holds, of a compute roof."""
+    value = quantity(roof.flop_per_second or 0, operations(roof.precision))
+    origin = _ORIGINS.get(roof.origin, roof.origin)
+    clock = f", {megahertz(roof.clock_hz)}" if roof.clock_hz else ""
+    return f"{roof_name(roof.name)}: {value} ({origin}{clock})"
+
+
+def unknown_roofs(record: Record, precisions: Sequence[str]) -> list[str]:
+    """Says which peaks are missing, and why."""
+    return [
+        f"Peak not known: {roof_name(c.name)}"
+        f"{f' ({precision_name(c.precision)})' if c.precision else ''}: {c.source}"
+        for c in record.unknown_roofs()
+        if c.precision in (*precisions, None)
+    ]

@@ -1,0 +1,297 @@
+"""What a page says, and that a text in it is only a text."""
+
+import base64
+import dataclasses
+import hashlib
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import matplotlib.style
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from gemm_report.figures.palette import STYLE
+from gemm_report.pages.answer import answer
+from gemm_report.pages.picture import Picture, inline, spots
+from gemm_report.pages.record_page import record_page
+from gemm_report.pages.render import (
+    Cell,
+    Column,
+    Html,
+    Line,
+    chip,
+    document,
+    joined,
+    rendered,
+    table,
+    tag,
+)
+from gemm_report.pages.row_table import anchors, repeating, row_table, states
+from gemm_report.record import (
+    BUSY_HOST,
+    Departure,
+    Environment,
+    Health,
+    Host,
+    Library,
+    Readings,
+    Record,
+    Row,
+)
+
+HOSTILE = "</text><script>alert(1)</script>\"' &amp; $\\frac{$ \x1b"
+
+
+def text(markup: str) -> str:
+    """What a reader sees of it."""
+    markup = re.sub(r"<(style|script|svg)\b.*?</\1>", "", markup, flags=re.DOTALL)
+    return " ".join(re.sub("<.*?>", " ", markup).split())
+
+
+def section(page: str, name: str) -> str:
+    found = re.search(rf"<section id=\"{name}\".*?</section>", page, re.DOTALL)
+    assert found
+    return found[0]
+
+
+def timed(record: Record, kernel: str = "Naive", **changes: Any) -> Row:
+    found = (r for r in record.rows_with("timed") if r.kernel == kernel and r.is_cube)
+    row = next(r for r in found if (r.precision, r.m) == ("f32", 4096))
+    return dataclasses.replace(row, **changes)
+
+
+def of(record: Record, *rows: Row) -> Record:
+    return dataclasses.replace(record, rows=rows)
+
+
+@pytest.mark.parametrize("which", ["gpu", "cpu", "ladder"])
+def test_a_page_tells(which: str, request: pytest.FixtureRequest, snapshot: Any) -> None:
+    page = record_page(request.getfixturevalue(which), [Picture("ladder_bf16", "x.", Html("<i>"))])
+    lines = re.sub(r"</?(?:tbody|section|h\d|p|dl|nav|tr|option|figure)\b", "\n\\g<0>", page)
+    found = [text(line) for line in re.sub(r"(?s)<head>.*</head>", "", lines).split("\n")]
+    assert [line for line in found if line] == snapshot
+
+
+def test_a_page_is_one_file_that_loads_nothing_and_runs_its_script_alone() -> None:
+    page = document("</title><b>", "</main><b>")
+    assert page.startswith("<!doctype html>\n<html")
+    assert not re.findall(r"(?:src|href)=\"(?!data:,|#)|https?:|@import|url\(", page)
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page and "default-src 'none'" in page
+    assert "<title>&lt;/title&gt;&lt;b&gt;</title>" in page
+    assert ">&lt;/main&gt;&lt;b&gt;</main>" in page
+    assert "><b></b></main>" in document("", Html("<b></b>"))
+
+
+def test_what_is_not_markup_is_escaped() -> None:
+    assert tag("td", "<b>", Html("<b>x</b>"), class_="\"'>") == (
+        '<td class="&#34;&#39;&gt;">&lt;b&gt;<b>x</b></td>'
+    )
+    assert joined(["<", tag("i", data_value=1.5, aria_label=None)], "&") == (
+        '&lt;&amp;<i data-value="1.5"></i>'
+    )
+    assert "\x1b" not in tag("b", "\x1b") + rendered("row", line=None, facts=[], **_row("\x1b"))
+    assert chip("failed", 0, "state", "bad") == ""
+    assert chip("failed", 2, "state", "bad").startswith('<a href="#state=failed" class="bad">')
+
+
+def _row(repeat: str) -> dict[str, Any]:
+    return {"repeat": repeat, "row": {"device_kernels": [], "device_code": []}}
+
+
+def test_a_table_sorts_by_values_filters_by_choices_and_unfolds_details() -> None:
+    columns = [Column("kernel", filtered=True), Column("TFLOP/s", True, "the <rate>")]
+    lines = [
+        Line([Cell("Tiled/tile:8", choices=("Tiled",)), Cell("6.58", 6.58)], anchor="row-0"),
+        Line([Cell("<b>&"), Cell("668", 668.0, bar=0.25)], tag("p", "more"), "x", "bad"),
+        Line([Cell("Tiled/tile:16", choices=("Tiled",)), Cell("-")]),
+    ]
+    made = table(columns, lines, "rows")
+    for part in (
+        *('<tbody id="row-0">', '<tbody id="x" class="bad">', 'title="the &lt;rate&gt;"'),
+        *('<td class="n" data-value="6.58">6.58</td>', '<td class="n">-</td>'),
+        *('<td class="n" style="--bar:0.25" data-value="668">', '<a href="#x">&lt;b&gt;&amp;</a>'),
+        *('<option value="Tiled">Tiled (2)</option>', "3 rows"),
+        '<tr class="details"><td colspan="2"><p>more</p></td></tr>',
+    ):
+        assert part in made, part
+    assert made.count("<a ") == 1 and "<b>" not in made
+    assert "<select" not in table(columns, lines, "rows", tools=False)
+    assert "0 rows" in table(columns, [], "rows")
+
+
+def test_a_figure_of_matplotlib_is_an_element_of_the_page(tmp_path: Path) -> None:
+    with matplotlib.style.context(STYLE, after_reset=True):
+        drawn = Figure(figsize=(4, 2), dpi=200)
+        FigureCanvasAgg(drawn)
+        axes = drawn.add_axes((0, 0, 1, 1), xlim=(0, 4), ylim=(0, 200), ylabel="TFLOP/s")
+        axes.plot([1, 2], [50, 100], "o-", label="<Naive>")
+        axes.plot([1, 2], [50, 100], "-", label="a roof, without marks")
+        axes.set_title(HOSTILE)
+        drawn.savefig(tmp_path / "figure.svg")
+    marks = spots(drawn)
+    assert [(round(x), round(y), said) for x, y, said in marks] == [
+        (72, 108, "<Naive>, TFLOP/s: 50.0 at 1"),
+        (144, 72, "<Naive>, TFLOP/s: 100 at 2"),
+    ], "in points from the upper left of 288 x 144"
+    made = inline("ladder_f32", "What", (tmp_path / "figure.svg").read_text("utf-8"), marks)
+    assert made.startswith('<svg class="picture" role="img" aria-label="Optimization ladder, FP32')
+    assert '<circle cx="72.0" cy="108.0" r="6"><title>&lt;Naive&gt;, TFLOP/s: 50.0' in made
+    ids = set(re.findall(r"\bid=\"([^\"]*)\"", made))
+    targets = re.findall(r"href=\"#([^\"]*)\"|url\(#([^)]*)\)", made)
+    assert {href or url for href, url in targets} == ids, (
+        "what refers finds, and nothing else has ids"
+    )
+    assert not re.search(r"<script|<style|<metadata|<\?xml|\x1b", made)
+    assert "&lt;/text&gt;&lt;script&gt;" in made
+    assert not re.search(r" (?:d|x|y|transform)=\"[^\"]*\.\d{2}", made)
+    assert 'class="picture paper"' in inline("x", "", "<svg ><image/></svg>"), "a map stays white"
+
+
+def test_the_answer_compares_our_best_with_the_library(gpu: Record) -> None:
+    half = timed(gpu, of_library=0.5, library="cuBLASLt/algo:best")
+    small: dict[str, Any] = {"m": 512, "n": 512, "k": 512, "flop_per_second": 1e9}
+    said, rest = answer(of(gpu, half, dataclasses.replace(half, **small, of_library=0.32)))
+    assert said.startswith("Our best kernel reaches 50.0 % of cuBLASLt's rate in FP32 at 4096 (")
+    assert "geometric mean over 2 problems: 40.0 %." in said and rest == ""
+    said, rest = answer(
+        of(
+            gpu,
+            half,
+            dataclasses.replace(half, precision="bf16", of_library=0.9),
+            dataclasses.replace(half, precision="tf32", of_library=None, library=None),
+            dataclasses.replace(half, precision="s8", of_library=8.49),
+        )
+    )
+    assert "90.0 % of cuBLASLt's rate in BF16" in said
+    assert "Geometric means in other precisions: FP32 50.0 %." in rest
+    assert "INT8: 849.0 % of cuBLASLt in layout nn, in which the library has no fast" in rest
+    assert "No library was timed in TF32." in rest
+
+
+def test_without_a_library_or_a_kernel_or_a_time_the_answer_says_so(gpu: Record) -> None:
+    row = timed(gpu, of_library=None, library=None, of_roof_nominal=0.25)
+    said, rest = answer(of(gpu, row))
+    assert said.startswith(f"Our fastest kernel in FP32 at 4096 is {row.label}: ")
+    assert said.endswith("FLOP/s, 25.0 % of its peak.")
+    assert rest == "No library was timed in FP32."
+    unknown = dataclasses.replace(row, of_roof_nominal=None)
+    assert "its peak is not known" in answer(of(gpu, unknown))[0]
+    library = answer(of(gpu, timed(gpu, "cuBLAS")))[0]
+    assert library.startswith("The fastest timed in FP32 at 4096 is cuBLAS")
+    nothing = of(gpu, *gpu.rows_with("failed"), *gpu.rows_with("skipped"))
+    assert answer(nothing) == ("Nothing was timed: 1 failed, 1 skipped.", "")
+    assert "0 rows" in record_page(of(gpu), [])
+
+
+def test_figures_come_in_their_order_and_link_their_data(gpu: Record) -> None:
+    names = ("ladder_bf16", "roofline", "throughput_f32", "headline")
+    page = record_page(gpu, [Picture(name, f"of <{name}>.", Html("<svg/>")) for name in names])
+    assert re.findall(r"<figcaption>of &lt;(.*?)&gt;\.", page) == [
+        *("roofline", "headline", "ladder_bf16", "throughput_f32")
+    ]
+    assert re.findall(r"href=\"(ladder_bf16.*?)\"", page) == [
+        f"ladder_bf16.{end}" for end in ("csv", "png", "svg")
+    ]
+    assert "<figure" not in record_page(gpu, [])
+
+
+def test_what_was_unusual_around_the_run_is_one_line(gpu: Record) -> None:
+    row = dataclasses.replace(gpu.rows[0], departures=(Departure(BUSY_HOST, 0.6, "busy"),))
+    unusual = dataclasses.replace(
+        gpu,
+        environment=Environment({"OMP_NUM_THREADS": "4"}, {"CUBLAS_X": "eager"}, ("lib.so",)),
+        host=Host(cpus=2, busy_share=0.6, steal_share=0.0),
+        health=Health(Readings(other_processes=2), Readings(other_processes=0)),
+        libraries=(Library("cuBLAS", "13.1.0", "libcublas.so.13"), Library("X", "2", None, "one")),
+        rows=(row, *gpu.rows[1:]),
+    )
+    told = text(section(record_page(unusual, []), "conditions"))
+    assert (
+        "Environment OMP_NUM_THREADS=4; removed: CUBLAS_X=eager; injected: lib.so; "
+        "busy host: others had 60.0 % of its CPUs; other processes on the GPU: 2"
+    ) in told
+    assert "Libraries cuBLAS 13.1.0, X 2 (one)" in told
+    usual = text(section(record_page(gpu, []), "conditions"))
+    assert "Environment" not in usual and "Libraries" not in usual
+
+
+def test_rows_are_counted_by_state_and_the_counts_filter(gpu: Record) -> None:
+    (failed,) = gpu.rows_with("failed")
+    suspect = dataclasses.replace(failed, k=3, suspect=True)
+    assert (states(failed), states(suspect)) == (("failed",), ("suspect",))
+    for row in gpu.rows_with("timed"):
+        assert (states(row) == ("clean",)) == (not row.throttled and not row.departures)
+    page = record_page(of(gpu, *gpu.rows, suspect), [])
+    counts = dict(re.findall(r"<a href=\"#state=([a-z-]+)\"[^>]*><strong>(\d+)<", page))
+    throttled = sum(row.throttled for row in gpu.rows_with("timed"))
+    assert {state: counts[state] for state in ("failed", "suspect", "throttled")} == {
+        **{"failed": "1", "suspect": "1", "throttled": str(throttled)}
+    }
+    assert "untimed" not in counts, "what is not there has no count"
+    for state, count in counts.items():
+        assert f'<option value="{state}">{state} ({count})</option>' in page
+
+
+def test_peaks_are_those_in_use_and_say_where_table_and_probe_disagree(gpu: Record) -> None:
+    first, *others = gpu.ceilings
+    wrong = dataclasses.replace(first, contradiction="X_mma reaches 0.25 of the table's rate")
+    changed = dataclasses.replace(of(gpu, timed(gpu)), ceilings=(wrong, wrong, *others))
+    told = text(section(record_page(changed, []), "peaks"))
+    assert told.count("X_mma reaches 0.25 of the table") == 1
+    assert "FP32 FMA 66.9 TFLOP/s 65.6 TFLOP/s" in told and "BF16" not in told
+
+
+def test_each_layout_is_compared_with_nn(gpu: Record) -> None:
+    rows = [
+        timed(gpu, layout=layout, flop_per_second=factor * 1e12)
+        for layout, factor in {"nn": 1.0, "nt": 0.98, "tt": 1.25}.items()
+    ]
+    told = text(section(record_page(of(gpu, *rows), []), "layouts"))
+    assert told.endswith("Naive f32 4096x4096x4096 1.00 98.0 % - 125.0 % 78.4 %")
+    assert 'id="layouts"' not in record_page(gpu, [])
+
+
+def test_a_row_without_a_time_has_no_numbers(gpu: Record) -> None:
+    made = row_table(of(gpu, timed(gpu, failed="wrong", of_roof_nominal=None)))
+    shown = re.findall(r"<td[^>]*>(.*?)</td>", made.partition("<tbody")[2].partition("</tr>")[0])
+    assert shown[2:4] == ["-", "-"] and text(shown[-1]) == "failed"
+
+
+def test_points_of_rates_stand_under_each_other(gpu: Record) -> None:
+    rows = [timed(gpu, m=i, flop_per_second=f) for i, f in enumerate((6e12, 5e14), 1)]
+    made = row_table(of(gpu, *rows))
+    assert ">6.00\N{FIGURE SPACE}</td>" in made
+    assert ">500\N{PUNCTUATION SPACE}" + 3 * "\N{FIGURE SPACE}" + "</td>" in made
+
+
+@pytest.mark.parametrize(
+    ("samples", "path"),
+    [((1.0, 3.0, 2.0), "M0 46l1 -44 1 22"), ((1.0,), "M0 24l1 0"), ((1.0, 1.0), "M0 24l1 0")],
+)
+def test_samples_are_a_line_on_which_a_longer_one_stands_higher(
+    gpu: Record, samples: tuple[float, ...], path: str
+) -> None:
+    made = row_table(of(gpu, timed(gpu, samples_seconds=samples, samples_throttled=())))
+    assert f'd="{path}"' in made and f"{len(samples)} samples in order" in made
+
+
+def test_rows_have_names_of_their_own_and_can_be_repeated(gpu: Record) -> None:
+    row = timed(gpu)
+    odd = dataclasses.replace(row, m=7, kernel="a b#c<d", parameters={"tile": "8"})
+    assert anchors([row, row, odd]) == [
+        *("f32-4096-Naive", "f32-4096-Naive-2", "f32-7x4096x4096-a_b_c_d/tile:8")
+    ]
+    options = ["--gemm_seed=7", "--benchmark_filter=x y", "--benchmark_out=out.json"]
+    record = dataclasses.replace(gpu, command=("gemm_bench", *options))
+    assert repeating(record) == "gemm_bench --gemm_seed=7 '--benchmark_filter=x y' " + options[2]
+    words = shlex.split(repeating(record, row))
+    assert words[:2] == ["gemm_bench", "--gemm_seed=7"]
+    (pattern,) = (word.partition("=")[2] for word in words[2:])
+    names = [f"{each.identity}/manual_time" for each in gpu.rows]
+    assert [n for n in names if re.search(pattern, n)] == [f"{row.identity}/manual_time"]
+    assert repeating(dataclasses.replace(gpu, command=("other", "x")), row) == ""

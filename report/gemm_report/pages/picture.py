@@ -1,0 +1,85 @@
+"""Figures of matplotlib inside a page, in light and in dark."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import escape
+from matplotlib.figure import Figure
+
+from gemm_report.pages.render import Html
+from gemm_report.text import precision_name, significant, visible
+
+# At the end of a name; every precision has a digit.
+_OF_PRECISION = re.compile(r"_([^_/]*\d[^_/]*)$")
+# A style sheet would hold for the whole page; metadata are of no use in it.
+_HEAD = re.compile(
+    r"^.*?(?=<svg)|<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", re.S
+)
+_ID = re.compile(r' id="([^"]*)"')
+# Places are in points: a tenth is more than anybody sees.
+_PLACES, _BEYOND_TENTHS = re.compile(r' (?:d|x|y|transform)="[^"]*'), re.compile(r"(\.\d)\d+")
+_TITLES = {
+    "headline": "Overview",
+    "ladder": "Optimization ladder",
+    "ratios": "Relative to library, all shapes",
+}
+
+# A mark's place in points from the upper left, and what it shows.
+Spot = tuple[float, float, str]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure, stored next to the page as <name>.svg, .png and .csv; its markup for the page."""
+
+    name: str
+    caption: str
+    svg: Html
+
+    @property
+    def title(self) -> str:
+        """ladder_bf16 is "Optimization ladder, BF16"."""
+        kind, precision = _OF_PRECISION.sub("", self.name), _OF_PRECISION.search(self.name)
+        title = _TITLES.get(kind, kind.replace("_", " ").capitalize())
+        return f"{title}, {precision_name(precision[1])}" if precision else title
+
+
+def spots(drawn: Figure) -> list[Spot]:
+    """The marks of the lines that have a name, with their values."""
+    found = []
+    scale, height = 72 / drawn.dpi, drawn.bbox.height
+    for axes in drawn.axes:
+        for line in axes.lines:
+            label = str(line.get_label())
+            if label.startswith("_") or line.get_marker() in ("None", None, ""):
+                continue
+            unit, data = axes.get_ylabel() or axes.get_title(), np.asarray(line.get_xydata())
+            for (x, y), place in zip(data, axes.transData.transform(data), strict=True):
+                said = f"{', '.join(filter(None, (label, unit)))}: {significant(y)} at "
+                said += significant(x).removesuffix(".00")
+                found.append((place[0] * scale, (height - place[1]) * scale, said))
+    return found
+
+
+def inline(name: str, caption: str, svg: str, marks: Sequence[Spot] = ()) -> Html:
+    """An SVG of matplotlib as an element of a page; its text stays text.
+
+    Figures share the ids of equal parts, since matplotlib makes an id of what it stands for. In
+    the dark page.css turns the lightness around, but not that of a map in a scale of colours.
+    """
+    svg = _HEAD.sub("", visible(svg))
+    used = set(re.findall(r"#([^\")]+)[\")]", svg))
+    svg = _ID.sub(lambda found: found[0] if found[1] in used else "", svg)
+    svg = re.sub(
+        r'( (?:d|x|y|transform)=")([^"]*)', lambda m: m[1] + _BEYOND_TENTHS.sub(r"\1", m[2]), svg
+    )
+    paper = " paper" if "<image" in svg else ""
+    label = escape(f"{Picture(name, caption, Html()).title}: {caption}")
+    svg = svg.replace("<svg ", f'<svg class="picture{paper}" role="img" aria-label="{label}" ', 1)
+    circles = "".join(
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6"><title>{escape(visible(said))}</title></circle>'
+        for x, y, said in marks
+    )
+    return Html(svg.rstrip().removesuffix("</svg>") + circles + "</svg>")

@@ -1,0 +1,175 @@
+"""One record as a page: the answer, its figures, every row, and how all of it was measured."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from gemm_report.figures.roofs import MEASURED, compute_roofs, kind, memory_roofs
+from gemm_report.figures.write import FORMATS, MOST, drawings, write_figure
+from gemm_report.pages.answer import answer
+from gemm_report.pages.picture import Picture, inline, spots
+from gemm_report.pages.render import (
+    Cell,
+    Column,
+    Html,
+    chip,
+    document,
+    joined,
+    rendered,
+    table,
+    tag,
+)
+from gemm_report.pages.row_table import STATES, repeating, row_table, states
+from gemm_report.record import MEMORIES, Ceiling, Identity, Record, Row, rate
+from gemm_report.rows import precisions, timed_rows
+from gemm_report.text import (
+    megahertz,
+    operations,
+    percent,
+    prefix_for,
+    quantity,
+    roof_name,
+    scaled,
+    significant,
+)
+
+_FIRST = ("headline", "roofline")
+
+
+def write_page(record: Record, folder: Path) -> Path:
+    """The page of one record, and the figures that it shows and links; the page's path."""
+    pictures = []
+    for name, drawing in list(drawings(record).items())[:MOST]:
+        paths = {end: folder / f"{name}.{end}" for end in FORMATS}
+        marks = spots(write_figure(drawing, record, list(paths.values())))
+        svg = inline(name, drawing.caption, paths["svg"].read_text(encoding="utf-8"), marks)
+        pictures.append(Picture(name, drawing.caption, svg))
+    page = folder / "index.html"
+    page.write_text(record_page(record, pictures), encoding="utf-8")
+    return page
+
+
+def record_page(record: Record, pictures: Sequence[Picture]) -> str:
+    """The page; the files of `pictures` are stored next to it."""
+    said, rest = answer(record)
+    counts = Counter(state for row in record.rows for state in states(row))
+    conditions = rendered(
+        "conditions",
+        record=record,
+        date=utc(record.date),
+        surroundings=_surroundings(record),
+        command=repeating(record),
+    )
+    sections = [
+        ("overview", "Overview", _figures([p for p in pictures if p.name in _FIRST])),
+        ("figures", "Figures", _figures([p for p in pictures if p.name not in _FIRST])),
+        ("rows", "Results", row_table(record)),
+        ("layouts", "Layouts", _layouts(record)),
+        ("conditions", "Conditions", conditions),
+        ("peaks", "Peaks", _peaks(record)),
+    ]
+    return document(
+        f"{record.device.name}: GEMM benchmark {record.date[:10]}",
+        "",
+        "record",
+        record=record,
+        date=utc(record.date),
+        said=said,
+        rest=rest,
+        chips=joined(chip(state, counts[state], "state", tone) for state, tone in STATES.items()),
+        sections=sections,
+    )
+
+
+def utc(date: str) -> str:
+    """The date of a record as people write it: 2026-11-21 10:44:41 UTC."""
+    return date.replace("T", " ").replace("+00:00", " UTC")
+
+
+def _figures(pictures: Sequence[Picture]) -> Html:
+    return rendered("figures", pictures=pictures) if pictures else Html("")
+
+
+def _surroundings(record: Record) -> str | None:
+    """What was unusual around the run: variables, injected code, load, other processes."""
+    environment, host, health = record.environment, record.host, record.health
+    parts = []
+    if environment:
+        removed = ", ".join(f"{name}={value}" for name, value in environment.removed.items())
+        parts += [environment.variables, removed and f"removed: {removed}"]
+        parts += [f"injected: {', '.join(environment.injected)}" if environment.injected else ""]
+    if host and any(row.disturbed for row in record.rows):
+        parts.append(f"busy host: others had {percent(host.others_share)} of its CPUs")
+    if others := health and (health.before.other_processes or health.after.other_processes):
+        parts.append(f"other processes on the GPU: {others}")
+    return "; ".join(filter(None, parts)) or None
+
+
+def _layouts(record: Record) -> Html:
+    """What a transposed A or B costs, where a case was run in nn and in another layout."""
+    cases: dict[Identity, dict[str, Row]] = {}
+    for row in timed_rows(record):
+        cases.setdefault(row.identity._replace(layout="nn"), {})[row.layout] = row
+    found = [rows for rows in cases.values() if "nn" in rows and len(rows) > 1]
+    if not found:
+        return Html("")
+    prefix = prefix_for(rate(row) for rows in found for row in rows.values())
+    numbers = [f"nn, {prefix}FLOP/s", "nt", "tn", "tt", "slowest / fastest"]
+    lines: list[list[Cell | str]] = []
+    for rows in found:
+        plain, rates = rows["nn"], {layout: rate(row) for layout, row in rows.items()}
+        shares = [rates[other] / rates["nn"] if other in rates else None for other in numbers[1:4]]
+        shares.append(min(rates.values()) / max(rates.values()))
+        speed = Cell(significant(scaled(rate(plain), prefix)), rate(plain))
+        cells = [speed, *(Cell(percent(share), share) for share in shares)]
+        lines.append([plain.label, plain.precision, plain.shape, *cells])
+    columns: list[Column | str] = [
+        "kernel",
+        "precision",
+        "shape",
+        *(Column(name, True) for name in numbers),
+    ]
+    said = "Speed on a transposed A (t first) or B over that on layout nn."
+    grid = table(columns, lines, "layouts", tools=False)
+    return tag("p", said, class_="quiet") + grid
+
+
+def _peaks(record: Record) -> Html:
+    """Of what the rows use: the nominal peak, and what a probe reached."""
+    names = precisions(timed_rows(record))
+    pairs = [compute_roofs(record, name) for name in names] + [memory_roofs(record)]
+    pairs += [[r] for name in MEMORIES if name != "DRAM" and (r := record.bandwidth(name))]
+    lines = {str(line[0]): line for pair in pairs if pair for line in [_peak(pair)]}
+    head: list[Column | str] = [
+        "peak",
+        Column("nominal", True),
+        Column("measured", True),
+        "measured at",
+        "source",
+    ]
+    said = dict.fromkeys(c.contradiction for c in record.ceilings if c.contradiction)
+    warnings = (f"Table and probe disagree: {each}. The peak is the probe's." for each in said)
+    grid = table(head, list(lines.values()), "peaks", tools=False) if lines else Html("")
+    return joined([*(tag("p", each) for each in warnings), grid])
+
+
+def _peak(roofs: Sequence[Ceiling]) -> list[Cell | str]:
+    nominal = next((roof for roof in roofs if kind(roof) != MEASURED), None)
+    measured = next((roof for roof in roofs if kind(roof) == MEASURED), None)
+
+    def cell(roof: Ceiling | None) -> Cell | str:
+        value = roof and (roof.flop_per_second or roof.bytes_per_second)
+        if roof is None or not value:
+            return "-"
+        unit = operations(roof.precision) if roof.flop_per_second else "B/s"
+        return Cell(quantity(value, unit), value)
+
+    clock = measured and measured.clock_hz
+    sources = dict.fromkeys(roof.source for roof in roofs)
+    return [
+        roof_name(roofs[0].name),
+        cell(nominal),
+        cell(measured),
+        megahertz(clock) if clock else "-",
+        "; ".join(sources),
+    ]

@@ -1,0 +1,144 @@
+"""The generated regions of this repository's pages, made from records of tests and stored ones."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from own_files import own_files
+
+from gemm_report.cli import main
+from gemm_report.commands.readme import CHECK_FAILED
+from gemm_report.document import BAD_INPUT
+from gemm_report.readme import rung_lines, table
+from gemm_report.record import Record
+
+ROOT = Path(__file__).parents[2]
+KERNELS = ROOT / "kernels"
+NAMES = "NaiveUncoalesced Naive NaiveTransposed TiledTransposedStore Tiled BlockTile1D Rasterized"
+
+
+def marked(part: str) -> str:
+    return f"<!-- gemm_report:begin {part} -->\nold\n<!-- gemm_report:end {part} -->\n"
+
+
+PAGES = {
+    "README.md": f"# gemm_bench\n{marked('picture')}by hand\n{marked('table')}the end\n",
+    "docs/results.md": f"# Results\n{marked('kernels')}",
+    "kernels/README.md": f"# The ladder\n{marked('overview')}by hand\n"
+    + "".join(marked(f"rung {name}") for name in NAMES.split()),
+}
+COMMANDS = {"readme": ["README.md", "docs/results.md"], "kernels": ["kernels/README.md"]}
+RECORD = {"readme": "results/gpu.json", "kernels": "results/ladder.json"}
+
+
+@pytest.fixture
+def project(gpu_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in PAGES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    shutil.copytree(gpu_path.parent, tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_between_the_markers_is_made_of_the_record(
+    command: str, project: Path, snapshot: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, RECORD[command]]) == 0
+    for name in COMMANDS[command]:
+        text = Path(name).read_text(encoding="utf-8")
+        assert text == snapshot(name=name)
+        for picture in re.findall(r"\((?:\.\./)?(results/readme/\w+\.png)\)", text):
+            assert Path(picture).stat().st_size > 1000
+    missing = "gemm-report: kernels/README.md: not in the record: Rasterized\n"
+    assert capsys.readouterr().err == (missing if command == "kernels" else "")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_check_tells_a_stale_page_and_changes_nothing(command: str, project: Path) -> None:
+    check = [command, RECORD[command], "--check"]
+    assert main(check) == CHECK_FAILED
+    assert all(Path(name).read_text("utf-8") == text for name, text in PAGES.items())
+    assert not Path("results/readme").exists()
+    assert main(check[:-1]) == 0
+    for name in COMMANDS[command]:
+        text = Path(name).read_text(encoding="utf-8")
+        Path(name).write_text(text.replace("TFLOP/s", "PFLOP/s"), encoding="utf-8")
+        assert main(check) == CHECK_FAILED
+        Path(name).write_text(text, encoding="utf-8")
+    assert main(check) == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "old", "new", "expected"),
+    [
+        ("readme", marked("table"), "", "needs one line"),
+        ("readme", "begin table", "begin", "needs one line"),
+        ("readme", "by hand", marked("table"), "needs one line"),
+        ("readme", marked("picture"), "end picture begin picture", "needs one line"),
+        ("kernels", marked("rung Naive"), "", "does not mention Naive: each needs the lines"),
+        ("kernels", marked("rung Tiled"), marked("rungs"), "unknown marker 'begin rungs'"),
+        ("kernels", "<!-- gemm_report:end rung Tiled -->", "", "needs one line"),
+    ],
+)
+def test_markers_that_are_not_right_are_named(
+    command: str,
+    old: str,
+    new: str,
+    expected: str,
+    project: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = Path(COMMANDS[command][0])
+    page.write_text(text := page.read_text("utf-8").replace(old, new), encoding="utf-8")
+    assert main([command, RECORD[command]]) == BAD_INPUT
+    said = capsys.readouterr().err
+    assert expected in said and said.count("\n") == 1
+    assert page.read_text("utf-8") == text and not Path("results/readme").exists()
+    assert main([command, RECORD[command], "--readme", "none.md"]) == BAD_INPUT
+
+
+def test_a_record_without_a_library_or_an_end_says_so(cpu: Record) -> None:
+    told = table(cpu, "run.json")
+    (line,) = (line for line in told.splitlines() if line.startswith("| FP"))
+    assert line.endswith("| not timed | - | - |")
+    assert told.endswith("The run was not completed.")
+
+
+def test_a_kernel_may_come_from_a_second_record(ladder: Record, cpu: Record) -> None:
+    name = next(row.kernel for row in cpu.rows if row.kernel not in NAMES.split())
+    readme = KERNELS / "README.md"
+    assert rung_lines([ladder], name, readme) == "Not timed at the ladder's size."
+    told = rung_lines([ladder, cpu], name, readme)
+    assert f" · {cpu.device.name} · [record](" in told
+    assert told.endswith(f"{cpu.path.name})")
+
+
+def test_the_pages_of_the_project_are_what_their_records_give() -> None:
+    pictures = ["--pictures", str(ROOT / "results" / "readme"), "--check"]
+    for command, link, more in (
+        ("readme", r"\[record\]\((results/[^)]+\.json)\)", ["--results", ROOT / "docs/results.md"]),
+        ("kernels", r"\[record\]\(\.\./(results/[^)]+)\)", []),
+    ):
+        readme = ROOT / ("README.md" if command == "readme" else "kernels/README.md")
+        records = dict.fromkeys(re.findall(link, readme.read_text("utf-8")))
+        paths = [str(ROOT / record) for record in records]
+        assert main([command, *paths, "--readme", str(readme), *map(str, more), *pictures]) == 0
+
+
+def test_every_kernel_of_our_own_is_told_and_nothing_else() -> None:
+    text = (KERNELS / "README.md").read_text(encoding="utf-8")
+    for name in re.findall(r"\]\(((?:cpu|ladder|best|library)/[^)#]+)[#)]", text):
+        assert (KERNELS / name).is_file(), f"kernels/README.md tells of {name}, which is not there"
+    folders = ("cpu", "ladder", "best")
+    sources = own_files(
+        *(f"kernels/{each}/**/*{kind}" for each in folders for kind in (".cpp", ".cu"))
+    )
+    sources = [path for path in sources if not path.stem.endswith("_test")]
+    assert len(sources) > 4
+    for path in sources:
+        name = path.relative_to(KERNELS).as_posix()
+        assert f"\n[{name}]({name})\n" in text, f"kernels/README.md does not tell of {name}"

@@ -1,0 +1,223 @@
+import dataclasses
+from typing import Any
+
+import pytest
+
+from gemm_report.record import Part, Record, Row
+from gemm_report.rows import (
+    arithmetic_roof,
+    at_size,
+    drawn_rows,
+    headlines,
+    kernels_without_row,
+    ladder_precisions,
+    ladder_size,
+    ladder_sizes,
+    libraries,
+    limits,
+    natural,
+    rungs,
+    standings,
+)
+
+
+def of(record: Record, *rows: Row) -> Record:
+    return dataclasses.replace(record, rows=rows)
+
+
+def changed(row: Row, **changes: Any) -> Row:
+    return dataclasses.replace(row, **changes)
+
+
+def cubes(row: Row, **sizes: tuple[int, ...]) -> list[Row]:
+    """A row for each kernel and size."""
+    return [
+        dataclasses.replace(row, kernel=kernel, m=size, n=size, k=size)
+        for kernel, its in sizes.items()
+        for size in its
+    ]
+
+
+def row_of(record: Record, label: str, **changes: Any) -> Row:
+    row = next(r for r in record.rows_with("timed") if r.label == label and r.m == 4096)
+    return changed(row, **changes)
+
+
+def test_an_odd_size_is_on_the_line_only_without_a_rounder_one(gpu: Record) -> None:
+    assert ladder_sizes(gpu.rows_with("timed")) == {256, 1024, 4096}, "4092 stands beside 4096"
+    assert ladder_sizes(cubes(gpu.rows[0], a=(100, 200, 999))) == {100, 200, 999}
+
+
+def test_one_row_a_case_is_drawn_and_only_if_it_has_a_time(gpu: Record) -> None:
+    def naive(rows: Any) -> list[float]:
+        return [row.flop_per_second for row in rows if (row.label, row.m) == ("Naive", 1024)]
+
+    assert naive(drawn_rows(gpu)) == [sorted(naive(gpu.rows))[1]], "of repetitions the middle one"
+    assert not any(row.label == "Tiled/tile:32" for row in drawn_rows(gpu))
+
+
+def test_a_kernel_is_named_by_its_largest_cube_else_by_its_largest_problem(gpu: Record) -> None:
+    found = headlines(drawn_rows(gpu))
+    assert {row.shape for row in found} == {"4096x4096x4096"}
+    assert len({(row.label, row.precision) for row in found}) == len(found) == 7
+    rows = [dataclasses.replace(gpu.rows[0], m=m, n=8, k=8) for m in (16, 64, 32)]
+    assert [row.m for row in headlines(rows)] == [64]
+
+
+def test_grids_and_transfers_are_no_rungs(ladder: Record) -> None:
+    assert {row.part for row in drawn_rows(ladder)} == {Part.LADDER}
+    assert "BlockTile1D" in {row.label for row in drawn_rows(ladder)}, (
+        "the default of a grid is one"
+    )
+    assert {row.kernel for row in drawn_rows(ladder, Part.TUNING)} == {"BlockTile1D"}
+    labels = [row.label for row in drawn_rows(ladder, Part.END_TO_END)]
+    assert labels[:3] == [f"EndToEnd/{t}/Naive" for t in ("pageable", "pinned", "overlapped")]
+
+
+@pytest.mark.parametrize(
+    ("precision", "plain"), [("bf16", "nn"), ("e4m3", "nt"), ("e5m2fast", "nt"), ("s8", "nt")]
+)
+def test_the_plain_layout_is_drawn_if_there_is_one(gpu: Record, precision: str, plain: str) -> None:
+    rows = [row for row in drawn_rows(gpu) if row.precision == "bf16"]
+    for layouts, drawn in ((("nn", "nt"), plain), (("nn",), "nn"), (("tn",), "tn")):
+        found = [
+            changed(row, layout=layout, precision=precision) for layout in layouts for row in rows
+        ]
+        assert {row.layout for row in drawn_rows(of(gpu, *found))} == {drawn}
+
+
+def test_numbers_in_labels_sort_as_numbers() -> None:
+    assert sorted(["a:16", "a:8", "a"], key=natural) == ["a", "a:8", "a:16"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ({"a": (1024, 4096), "b": (1024, 8192), "c": (1024,)}, 1024),  # one of three is not most
+        ({"a": (1024, 8192), "b": (1024, 8192)}, 8192),  # of two that all have, the larger one
+        ({"a": (1024, 4096, 8192), "b": (1024, 4096, 8192)}, 4096),
+        ({}, None),
+    ],
+)
+def test_the_ladder_stands_at_4096_or_where_most_kernels_are(
+    gpu: Record, sizes: dict[str, tuple[int, ...]], expected: int | None
+) -> None:
+    assert ladder_size(cubes(gpu.rows[0], **sizes)) == expected
+
+
+def test_slabs_have_no_vote_and_libraries_only_among_themselves(gpu: Record) -> None:
+    slab = next(row for row in gpu.rows if not row.is_cube)
+    (library,) = cubes(row_of(gpu, "cuBLAS/math:default"), cuBLAS=(8192,))
+    kernel = row_of(gpu, "Naive")
+    assert ladder_size([slab]) is None
+    assert ladder_size([slab, library, kernel]) == kernel.m
+    assert ladder_size([slab, library]) == 8192
+
+
+def test_a_step_is_over_the_fastest_variant_of_the_kernel_below(ladder: Record) -> None:
+    found = {rung.row.label: rung for rung in rungs(ladder, "f32")}
+    assert list(found)[:3] == ["NaiveUncoalesced", "Naive", "NaiveTransposed/transpose:timed"]
+    assert found["NaiveUncoalesced"].step is None
+    assert found["Naive"].step == pytest.approx(6.08 / 0.496)
+    assert found["Tiled/tile:16"].below == found["Tiled/tile:32"].below
+    assert found["BlockTile1D"].below == found["Tiled/tile:32"].row
+    assert [row.label for row in libraries(ladder, "f32")] == ["cuBLAS/math:pedantic"]
+
+
+def test_a_kernel_without_a_row_at_the_size_is_named(ladder: Record) -> None:
+    rows = [row for row in ladder.rows if (row.kernel, row.m) != ("Naive", 4096)]
+    assert kernels_without_row(of(ladder, *rows), "f32") == ["Naive"]
+    assert kernels_without_row(ladder, "f32") == []
+
+
+def test_f32_has_a_ladder_with_two_kernels_and_the_others_with_four(ladder: Record) -> None:
+    assert ladder_precisions(ladder) == ["f32"], "s32 has two kernels"
+    more = [dataclasses.replace(row, precision="s32") for row in ladder.rows]
+    assert ladder_precisions(of(ladder, *ladder.rows, *more)) == ["f32", "s32"]
+    one = [row for row in ladder.rows if row.kernel == "Naive"]
+    assert ladder_precisions(of(ladder, *one)) == []
+
+
+def test_other_implementations_are_no_rungs_and_no_libraries(ladder: Record) -> None:
+    rows = [row for row in ladder.rows if row.kernel == "Naive"]
+    others = [dataclasses.replace(row, kernel="Numba", family="peer") for row in rows]
+    both = of(ladder, *ladder.rows, *others)
+    assert [row.kernel for row in at_size(both, "f32") if row.is_peer] == ["Numba"]
+    for each in (rungs, libraries, kernels_without_row):
+        assert each(both, "f32") == each(ladder, "f32")
+
+
+def test_limits_come_lowest_first_and_bank_conflicts_count(ladder: Record, gpu: Record) -> None:
+    found = {rung.row.label: limits(ladder, rung.row) for rung in rungs(ladder, "f32")}
+    assert [limit.resource for limit in found["Naive"]] == ["L2", "FP32 FMA", "DRAM"]
+    assert found["Naive"][0].flop_per_second == pytest.approx(0.4 * 9.89e12, rel=1e-5)
+    conflicted = found["TiledTransposedStore"][0]
+    assert conflicted.resource == "shared memory"
+    assert conflicted.flop_per_byte == pytest.approx(0.0155, rel=1e-5)
+    assert limits(gpu, gpu.rows[0]) == [], "no model, no limit"
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"precision": "f32"}, "FP32 FMA"),
+        ({"precision": "f16"}, "FP32 FMA"),
+        ({"precision": "bf16"}, "FP32 FMA"),
+        ({"precision": "f64"}, None),
+        ({"precision": "bf16", "family": "tensor"}, "BF16 tensor core"),
+        ({"precision": "bf16", "family": "user"}, "BF16 tensor core"),
+        (
+            {"precision": "bf16", "device_kernels": ("void gemm::tensor::x<8>()",)},
+            "BF16 tensor core",
+        ),
+        ({"precision": "bf16", "device_kernels": ("void gemm::simt::x<8>()",)}, "FP32 FMA"),
+    ],
+)
+def test_a_kernel_has_the_roof_of_the_unit_that_computes(
+    gpu: Record, changes: dict[str, Any], name: str | None
+) -> None:
+    roof = arithmetic_roof(gpu, row_of(gpu, "Naive", **changes))
+    assert (roof and roof.name) == name
+
+
+def test_a_layout_and_size_that_the_library_has_goes_before_a_faster_one(gpu: Record) -> None:
+    alone = row_of(gpu, "Naive", layout="tn", of_library=None, flop_per_second=9e13)
+    both = row_of(gpu, "Naive", layout="tt", of_library=0.5, flop_per_second=1e13)
+    (found,) = standings(of(gpu, alone, both))
+    assert found.best == both
+    assert found.library == pytest.approx(2e13)
+    (found,) = standings(of(gpu, alone))
+    assert (found.best, found.library, found.of_library, found.worst) == (alone, None, None, None)
+    plain = dataclasses.replace(both, layout="nn", of_library=0.1)
+    assert standings(of(gpu, plain, both))[0].best == plain, "of two with a library the plain one"
+
+
+def test_sizes_are_summed_up_by_mean_and_worst(gpu: Record) -> None:
+    rows = [
+        row_of(gpu, "Naive", m=size, n=size, k=size, of_library=share, flop_per_second=size * 1e9)
+        for size, share in ((64, 0.5), (128, 2.0), (256, None))
+    ]
+    slower = dataclasses.replace(rows[0], kernel="Slow", of_library=0.1, flop_per_second=1e9)
+    (found,) = standings(of(gpu, *rows, slower))
+    assert [row.m for row in found.rows] == [64, 128, 256]
+    assert found.of_library == pytest.approx(1.0)
+    assert found.worst == rows[0]
+    assert found.best == rows[1], "the largest that a library was timed on"
+
+
+def test_a_library_on_its_slow_path_is_known_by_another_layout_alone(gpu: Record) -> None:
+    ours = row_of(gpu, "Naive", of_library=9.0)
+    slow = row_of(gpu, "cuBLAS/math:default", precision="f32", flop_per_second=1e12)
+    fast = dataclasses.replace(slow, layout="nt", flop_per_second=9e12)
+    assert [each.slow_library for each in standings(of(gpu, ours, slow))] == [False]
+    assert [each.slow_library for each in standings(of(gpu, ours, slow, fast))] == [True]
+
+
+def test_libraries_alone_have_no_standing_and_minor_precisions_only_alone(gpu: Record) -> None:
+    assert {each.best.precision for each in standings(gpu)} == {"f32"}
+    assert standings(of(gpu)) == []
+    kinds = [dataclasses.replace(each, name="s32") for each in gpu.precisions if each.name == "f16"]
+    known = dataclasses.replace(gpu, precisions=(*gpu.precisions, *kinds))
+    main, minor = row_of(gpu, "Naive"), row_of(gpu, "Naive", precision="s32")
+    assert [each.best for each in standings(of(known, main, minor))] == [main]
+    assert [each.best for each in standings(of(known, minor))] == [minor]

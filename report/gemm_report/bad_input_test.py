@@ -136,7 +136,7 @@ def shell(script: str, *arguments: str, **variables: str) -> "subprocess.Complet
 def test_output_that_cannot_be_written_is_one_line_and_exit_3(
     gpu_path: Path, tmp_path: Path
 ) -> None:
-    full = shell('"$@" >/dev/full', "compare", str(gpu_path), str(gpu_path))
+    full = shell('"$@" >/dev/full', "--help")
     assert full.returncode == BAD_INPUT
     assert full.stderr == (
         "gemm-report: output: No space left on device: give another path, or see to its folder\n"
@@ -147,8 +147,8 @@ def test_output_that_cannot_be_written_is_one_line_and_exit_3(
     assert "/proc/x.csv" in output.stderr
 
 
-def test_a_reader_that_goes_is_no_error(gpu_path: Path) -> None:
-    done = shell('"$@" | true; exit "${PIPESTATUS[0]}"', "compare", str(gpu_path), str(gpu_path))
+def test_a_reader_that_goes_is_no_error() -> None:
+    done = shell('"$@" | true; exit "${PIPESTATUS[0]}"', "--help")
     assert done.stderr == ""
     assert done.returncode in (0, 2, 128 + 13)
 

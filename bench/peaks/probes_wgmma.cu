@@ -17,7 +17,7 @@
 
 #include "bench/base/cuda.hpp"
 #include "bench/peaks/probes_cuda.hpp"
-#include "kernels/parts/wgmma.cuh"
+#include "kernels/parts/wgmma_sizes.cuh"
 
 namespace gemm::bench {
 namespace {

@@ -43,7 +43,7 @@ TEST(Cost, GrowsWithEachPartOfTheWork) {
 
 // What limits a plan decides which peak of the device counts.
 TEST(Cost, FollowsThePeaksOfTheDevice) {
-  const Work reads{.traffic = {.dram = 1e10, .l2 = 1e10, .shared = 1}, .cycles = 1};
+  const Work reads{.traffic = {.dram = 1e10, .l2 = 1e9, .shared = 1}, .cycles = 1};
   const Work computes{.traffic = {.dram = 1, .l2 = 1, .shared = 1}, .cycles = 1e8};
   Device memory = kHopper, clock = kHopper;
   memory.dram_bytes_per_second *= 2;

@@ -134,9 +134,10 @@ def shell(script: str, *arguments: str, **variables: str) -> "subprocess.Complet
 
 
 def test_output_that_cannot_be_written_is_one_line_and_exit_3(
-    gpu_path: Path, tmp_path: Path
+    gpu_path: Path, rewritten: Callable[..., Path]
 ) -> None:
-    full = shell('"$@" >/dev/full', "--help")
+    other = rewritten("other.json", 1.1)
+    full = shell('"$@" >/dev/full', "compare", str(gpu_path), str(other))
     assert full.returncode == BAD_INPUT
     assert full.stderr == (
         "gemm-report: output: No space left on device: give another path, or see to its folder\n"
@@ -169,7 +170,7 @@ def test_a_notebooks_backend_is_not_taken(gpu_path: Path, tmp_path: Path) -> Non
         str(gpu_path),
         "-o",
         str(tmp_path),
-        "--only=throughput",
+        "--only=headline",
         MPLBACKEND="none",
     )
     assert done.returncode == 0, done.stderr

@@ -4,7 +4,6 @@ Their prose is written by hand.
 """
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -12,7 +11,7 @@ from urllib.parse import quote
 from gemm_report.document import InputError
 from gemm_report.figures.write import drawings
 from gemm_report.notes import THROTTLED, mark, method_line, missing_rows, notes, run_line
-from gemm_report.record import Part, Record, Row, rate
+from gemm_report.record import Record, Row, rate
 from gemm_report.rows import (
     Rung,
     Standing,
@@ -21,7 +20,6 @@ from gemm_report.rows import (
     headlines,
     libraries,
     limits,
-    precisions,
     rungs,
     standings,
 )
@@ -39,8 +37,6 @@ from gemm_report.text import (
 
 # Figures, where the record has them.
 PICTURES, LADDER = ("headline", "roofline"), ("ladder_f32", "hierarchy")
-_BEGIN = re.compile(r"<!-- gemm_report:begin (.*?) -->")
-_RUNG = re.compile(r"rung (\w+)")
 _MAIN = "f32"
 
 
@@ -165,27 +161,10 @@ def link(readme: Path, target: Path) -> str:
     return quote(path, errors="surrogateescape")
 
 
-def kernels_page(readme: Path, records: Sequence[Record], folder: Path) -> tuple[str, list[str]]:
-    """`readme` with everything between its markers made from the records, the first one first.
-
-    And the kernels in it of which the records have no row.
-    """
-    text = read_text(readme)
-    described = _described(readme, text)
-    rows = [row for each in records for row in each.rows]
-    there = {row.kernel for row in rows if row.part is Part.LADDER and row.is_ours}
-    known = [k.name for each in records for k in each.kernels if k.name in there]
-    if missing := [name for name in dict.fromkeys(known) if name not in described]:
-        raise InputError(
-            f"{readme}: does not mention {', '.join(missing)}: each needs the lines "
-            "'<!-- gemm_report:begin rung NAME -->' and '<!-- gemm_report:end rung NAME -->'"
-        )
-    main = records[0]
-    view = overview(main, link(readme, main.path), link(readme, folder))
-    text = between_markers(readme, text, "overview", view)
-    for name in described:
-        text = between_markers(readme, text, f"rung {name}", rung_lines(records, name, readme))
-    return text, [name for name in described if name not in known]
+def kernels_page(readme: Path, record: Record, folder: Path) -> str:
+    """`readme` with the overview between its markers made from the record."""
+    view = overview(record, link(readme, record.path), link(readme, folder))
+    return between_markers(readme, read_text(readme), "overview", view)
 
 
 def overview(record: Record, record_link: str, folder: str) -> str:
@@ -214,60 +193,6 @@ def overview(record: Record, record_link: str, folder: str) -> str:
         *map(as_text, notes(rung.row for rung in found)),
     ]
     return "\n\n".join(filter(None, parts))
-
-
-def rung_lines(records: Sequence[Record], kernel: str, readme: Path) -> str:
-    """A line for each variant and precision of a kernel, from the first record that has it."""
-    for record in records:
-        origin = f" · {record.device.name} · [record]({link(readme, record.path)})"
-        lines = [
-            _rung(record, rung) + ("" if record is records[0] else origin)
-            for precision in precisions(drawn_rows(record))
-            for rung in rungs(record, precision)
-            if rung.row.kernel == kernel
-        ]
-        if lines:
-            return "\n".join(f"- {line}" for line in lines)
-    return "Not timed at the ladder's size."
-
-
-def _described(readme: Path, text: str) -> list[str]:
-    names = []
-    for part in _BEGIN.findall(text):
-        rung = _RUNG.fullmatch(part)
-        if rung:
-            names.append(rung[1])
-        elif part != "overview":
-            raise InputError(
-                f"{readme}: has an unknown marker 'begin {part}': it knows 'overview' and "
-                "'rung NAME'"
-            )
-    return names
-
-
-def _rung(record: Record, rung: Rung) -> str:
-    row = rung.row
-    facts = [
-        f"{precision_name(row.precision)} at {row.size}"
-        f"{f', {row.settings}' if row.parameters else ''}: "
-        f"**{quantity(rate(row), operations(row.precision))}**" + as_text(mark(row)),
-        rung.below and f"{times(rung.step)} of {rung.below.label}",
-        row.of_roof_nominal and f"{percent(row.of_roof_nominal)} of peak",
-        row.of_library and f"{percent(row.of_library)} of {row.library or 'the library'}",
-        _model(record, row),
-    ]
-    return " · ".join(fact for fact in facts if fact)
-
-
-def _model(record: Record, row: Row) -> str | None:
-    """Arithmetic intensity in each memory, and the lowest limit."""
-    levels = [
-        f"{significant(limit.flop_per_byte)} of {limit.resource}"
-        for limit in sorted(limits(record, row), key=lambda limit: limit.flop_per_byte or 0)
-        if limit.flop_per_byte
-    ]
-    said = f"modelled FLOP/byte: {', '.join(levels)}; limiter: {_limiter(record, row)}"
-    return said if levels else None
 
 
 def _limiter(record: Record, row: Row) -> str:

@@ -1,11 +1,8 @@
 """Update the figures of the kernels in kernels/README.md.
 
 examples:
-  gemm-report kernels results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json \\
-    results/cpu/20250131T130000Z-0123abc.json
+  gemm-report kernels results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
   gemm-report kernels results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json --check
-
-A rung that is in no record is named, and left without numbers.
 
 exit codes:
   0  done
@@ -18,20 +15,16 @@ from pathlib import Path
 
 from gemm_report.commands.readme import add_options, renew
 from gemm_report.record import read_record
-from gemm_report.terminal import complain
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    said = "of a GPU, then of a CPU"
-    command.add_argument("records", type=Path, nargs="+", metavar="RECORD", help=said)
+    command.add_argument("record", type=Path, metavar="RECORD", help="of a GPU")
     add_options(command, "kernels/README.md")
 
 
 def run(options: argparse.Namespace) -> int:
     from gemm_report.readme import LADDER, kernels_page
 
-    records = [read_record(path) for path in options.records]
-    text, missing = kernels_page(options.readme, records, options.pictures)
-    if missing:
-        complain(f"{options.readme}: not in the record: {', '.join(missing)}")
-    return renew(options, records[0], {options.readme: text}, LADDER)
+    record = read_record(options.record)
+    text = kernels_page(options.readme, record, options.pictures)
+    return renew(options, record, {options.readme: text}, LADDER)

@@ -344,7 +344,7 @@ def ladder() -> list[tuple[str, str, int]]:
         # Those that a shared launcher registers give name and rung as arguments.
         rungs += re.findall(r'"(\w+)",.*?\.rung = (\d+)', text, re.DOTALL) if not rungs else []
         found += [
-            (name, path.relative_to(REPOSITORY / "kernels").parts[0], int(rung))
+            (name, "tensor" if path.parent.name == "tensor" else "simt", int(rung))
             for name, rung in rungs
         ]
     return found

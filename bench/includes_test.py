@@ -32,7 +32,7 @@ PROVIDERS = {
     "chrono": "chrono chrono_literals",
     "cinttypes": r"PRI\w+",
     "climits": r"U?(CHAR|SHRT|INT|LONG|LLONG)_MAX",
-    "cmath": "ceil copysign fabs floor fma fmin frexp "
+    "cmath": "ceil copysign pow fabs floor fma fmin frexp "
     "ilogb isfinite isinf isnan ldexp llround log2 "
     "lround nan nanf nearbyint nextafterf? remainder sin sqrt trunc HUGE_VALF? INFINITY NAN",
     "cmath cstdlib": "abs",

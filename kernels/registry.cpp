@@ -1,6 +1,7 @@
 #include "kernels/registry.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>

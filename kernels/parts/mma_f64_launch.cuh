@@ -4,7 +4,6 @@
 // 8 bytes.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
 

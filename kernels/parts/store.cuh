@@ -6,7 +6,6 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/parts/asynchronous.cuh"
 #include "kernels/parts/ring.cuh"

@@ -6,7 +6,6 @@
 // The next bottleneck: that latency, and shared memory: warp tiles of 32 x 32 load a byte for every
 // two FMAs.
 #include <cstddef>
-#include <cstdint>
 
 #include "kernels/ladder/tensor/launch.cuh"
 #include "kernels/ladder/tensor/mma_f64_tile.cuh"

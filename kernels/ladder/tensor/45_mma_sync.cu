@@ -7,7 +7,6 @@
 // The next bottleneck: latency. One K tile is in flight, in registers, and a block waits at two
 // barriers for each.
 #include <cstddef>
-#include <cstdint>
 
 #include "kernels/ladder/tensor/launch.cuh"
 #include "kernels/ladder/tensor/mma_sync_tile.cuh"

@@ -5,7 +5,6 @@
 // The next bottleneck: MMAs wait for the fragments of their own step, and the last wave of tiles
 // leaves SMs idle. MmaF64StreamK (kernels/best) loads fragments ahead and cuts tiles along k.
 #include <cstddef>
-#include <cstdint>
 
 #include "kernels/ladder/tensor/launch.cuh"
 #include "kernels/ladder/tensor/mma_f64_tile.cuh"

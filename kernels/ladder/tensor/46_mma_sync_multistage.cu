@@ -5,7 +5,6 @@
 // The next bottleneck: fragments. The MMAs of a step wait for its `ldmatrix`, and all warps begin a
 // K tile with one.
 #include <cstddef>
-#include <cstdint>
 
 #include "kernels/ladder/tensor/launch.cuh"
 #include "kernels/ladder/tensor/mma_sync_tile.cuh"

@@ -6,7 +6,6 @@
 // The next bottleneck: the L2 and power. Blocks read A and B again for every 128 rows and columns,
 // and at the power limit each byte costs clock.
 #include <cstddef>
-#include <cstdint>
 
 #include "kernels/ladder/tensor/launch.cuh"
 #include "kernels/ladder/tensor/mma_sync_tile.cuh"

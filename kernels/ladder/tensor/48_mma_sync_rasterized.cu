@@ -7,7 +7,6 @@
 // The next bottleneck: on compute capability 9.0 the instruction itself, which reaches about two
 // thirds of the rate of wgmma; before that, the tensor cores.
 #include <cstddef>
-#include <cstdint>
 
 #include "kernels/ladder/tensor/launch.cuh"
 #include "kernels/ladder/tensor/mma_sync_tile.cuh"

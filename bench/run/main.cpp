@@ -30,7 +30,7 @@
 #include "bench/run/peaks_only.hpp"
 #include "bench/run/reporters.hpp"
 #include "bench/run/user_kernels.hpp"
-#include "kernels/best/plans.hpp"
+#include "kernels/plans.hpp"
 #include "kernels/libraries.hpp"
 #include "kernels/user/python.hpp"
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/best/plans.hpp"
+#include "kernels/plans.hpp"
 #include "kernels/parts/cost.hpp"
 #include "kernels/parts/trial.hpp"
 #include "kernels/registry.hpp"

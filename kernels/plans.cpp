@@ -1,4 +1,4 @@
-#include "kernels/best/plans.hpp"
+#include "kernels/plans.hpp"
 
 #include <dlfcn.h>
 #include <elf.h>

@@ -1,5 +1,5 @@
 // The file that keeps plans: what is added is found again, and no file stops a run.
-#include "kernels/best/plans.hpp"
+#include "kernels/plans.hpp"
 
 #include <gtest/gtest.h>
 

@@ -30,8 +30,8 @@
 #include "bench/run/peaks_only.hpp"
 #include "bench/run/reporters.hpp"
 #include "bench/run/user_kernels.hpp"
-#include "kernels/plans.hpp"
 #include "kernels/libraries.hpp"
+#include "kernels/plans.hpp"
 #include "kernels/user/python.hpp"
 
 namespace gemm::bench {

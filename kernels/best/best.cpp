@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/plans.hpp"
 #include "kernels/parts/cost.hpp"
 #include "kernels/parts/trial.hpp"
+#include "kernels/plans.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm::best {

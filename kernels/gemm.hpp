@@ -100,7 +100,7 @@ struct Work {
   double cycles;         // of an SM's arithmetic units at their peak rate, on average of all SMs
   double busiest = 1;    // share of the SM with most work, relative to that average
   double lines = 0;      // bytes of the cache lines that all SMs load; 0: the traffic of the L2
-  double packed = 0;     // bytes that a launch before it reads and writes
+  double packed = 0;     // of the traffic: bytes that a launch before it moves
   double launches = 1;   // one after another
   double tiles = 1;      // that an SM begins with nothing to compute meanwhile
   double tail = 0;       // bytes that it stores and adds meanwhile: elements of C and partial sums

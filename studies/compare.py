@@ -24,7 +24,7 @@ from gemm_report.comparison.rule import Verdict, judge
 from gemm_report.comparison.run import run_of
 from gemm_report.grouping import grouped
 from gemm_report.record import read_record
-from gemm_report.writing.tables import markdown_table
+from gemm_report.text import markdown_table
 
 Floats = np.ndarray
 Random = np.random.Generator

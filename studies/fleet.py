@@ -17,7 +17,7 @@ from gemm_report.fleet.judging import judge
 from gemm_report.fleet.reading import BAD, Gpu, state_of
 from gemm_report.fleet.records_test import BF16, CASES, FP32, GOOD, PRODUCTS, WRONG, simulated
 from gemm_report.grouping import grouped
-from gemm_report.writing.tables import markdown_table
+from gemm_report.text import markdown_table
 
 FAULTS = [
     (k, s) for k in ("more cycles", "lower clock", "DRAM", "PCIe") for s in (0.02, 0.03, 0.05)

@@ -22,7 +22,7 @@ import numpy as np
 from gemm_report.collection import Refusals
 from gemm_report.history.changes import ENOUGH, Change, find_changes, without_changes
 from gemm_report.history.series import read_history
-from gemm_report.writing.tables import markdown_table
+from gemm_report.text import markdown_table
 
 Floats = np.ndarray
 Random = np.random.Generator

@@ -55,18 +55,3 @@ root, name = sys.argv.pop(1), sys.argv.pop(1)
 sys.path[:0] = [f"{root}/report", f"{root}/tools"]
 runpy.run_module(name, run_name="__main__", alter_sys=True)' "$root" "$@"
 }
-
-# prepare OPTION...: sets gemm_bench, which it builds unless GEMM_BENCH_BUILD has it, and names, those
-# of the benchmarks that these options choose; ends if they are bad
-prepare() {
-  setup bench
-  if [[ ! ${GEMM_BENCH_BUILD:-} ]]; then
-    gemm_bench=$root/build/release/gemm_bench
-    names=$("$root/tools/bench" "$@" --benchmark_list_tests) # builds
-    return
-  fi
-  [[ $GEMM_BENCH_BUILD == /* ]] || GEMM_BENCH_BUILD=$root/$GEMM_BENCH_BUILD
-  gemm_bench=$GEMM_BENCH_BUILD/gemm_bench
-  [[ -x $gemm_bench ]] || die "GEMM_BENCH_BUILD: $gemm_bench does not exist: build it, or unset the variable"
-  names=$("$gemm_bench" "$@" --benchmark_list_tests)
-}

@@ -35,13 +35,13 @@ bool runs(const RegisteredKernel& kernel, const Problem& p, const Device& device
          !(kernel.unsupported && kernel.unsupported(p, device));
 }
 
-// All plans, the shortest prediction first. A tuned kernel without parameters is one of its points.
+// All plans, the shortest prediction first. A tunable kernel without parameters repeats a point.
 std::vector<Candidate> plans_of(const Problem& p, const Device& device) {
   std::vector<std::pair<double, Candidate>> all;
   for (const RegisteredKernel& kernel : registry()) {
-    const bool is_point =
+    const bool repeats_point =
         kernel.parameters.empty() && !kernel.candidates && is_tunable(kernel.name);
-    if (!runs(kernel, p, device) || is_point) continue;
+    if (!runs(kernel, p, device) || repeats_point) continue;
     std::vector<Candidate> plans;
     if (kernel.candidates) {
       plans = kernel.candidates(p, device);
@@ -109,35 +109,41 @@ class Choices {
   // Nothing before the problem was prepared.
   std::optional<PlanChoice> of(const Problem& p, const Device& device) const {
     const auto found = chosen_.find(key_of(p, device));
-    return found == chosen_.end() ? std::nullopt : std::optional(found->second);
+    if (found == chosen_.end()) return std::nullopt;
+    return PlanChoice{found->second.plan.plan, found->second.source};
   }
 
   // The plan that was chosen, or that of the shortest prediction.
   Candidate plan(const Problem& p, const Device& device) const {
-    std::vector<Candidate> all = plans_of(p, device);
-    const auto choice = of(p, device);
-    const auto found =
-        choice ? std::ranges::find(all, choice->name, &Candidate::plan) : all.begin();
-    return found == all.end() ? all.front() : *found;
+    const auto found = chosen_.find(key_of(p, device));
+    return found == chosen_.end() ? plans_of(p, device).front() : found->second.plan;
   }
 
   Launch prepare(const Problem& p, const Device& device, const Operands& o) {
     const std::string key = key_of(p, device);
-    if (!chosen_.contains(key)) {
-      const std::vector<Candidate> all = plans_of(p, device);
-      const auto kept = kept_plan(key);
-      if (kept && std::ranges::find(all, *kept, &Candidate::plan) != all.end()) {
-        chosen_[key] = {*kept, "cached"};
-      } else {
-        chosen_[key] = {fastest_of(shortlist(all, kShortlist), p, device, o), "tried"};
-        keep_plan(key, chosen_[key].name);
-      }
-    }
-    return plan(p, device).prepare(o);
+    auto found = chosen_.find(key);
+    if (found == chosen_.end()) found = chosen_.emplace(key, choose(key, p, device, o)).first;
+    return found->second.plan.prepare(o);
   }
 
  private:
-  std::map<std::string, PlanChoice> chosen_;
+  struct Chosen {
+    Candidate plan;
+    const char* source;  // as PlanChoice::source
+  };
+
+  static Chosen choose(const std::string& key, const Problem& p, const Device& device,
+                       const Operands& o) {
+    const std::vector<Candidate> all = plans_of(p, device);
+    if (const auto kept = kept_plan(key))
+      if (const auto one = std::ranges::find(all, *kept, &Candidate::plan); one != all.end())
+        return {*one, "cached"};
+    const std::string fastest = fastest_of(shortlist(all, kShortlist), p, device, o);
+    keep_plan(key, fastest);
+    return {*std::ranges::find(all, fastest, &Candidate::plan), "tried"};
+  }
+
+  std::map<std::string, Chosen> chosen_;
 };
 
 Kernel best(bool tried) {

@@ -34,7 +34,7 @@ inline double seconds(const Work& work, const Device& device) {
                            work.busiest * work.traffic.shared / (sms * kSharedMemory * hz),
                            work.busiest * lines / (sms * kSmLoads * hz),
                            lines / (kLinesOfL2 * device.l2_bytes_per_second),
-                           work.traffic.dram / device.dram_bytes_per_second};
+                           (work.traffic.dram - work.packed) / device.dram_bytes_per_second};
   double sum = 0;
   for (const double limit : limits) sum += std::pow(limit, kOverlap);
   return work.launches * kLaunch + work.packed / device.dram_bytes_per_second +
@@ -42,15 +42,15 @@ inline double seconds(const Work& work, const Device& device) {
          work.exchanges * kExchange;
 }
 
-// Cycles of an SM's units for `products` multiply-adds in all: those of CUDA cores in FP32, or of
-// tensor cores, whose rate is inverse to the bytes of an element.
+// Cycles of an SM's units for `products` multiply-adds in all: those of CUDA cores in FP32, which
+// tensor cores do as fast in FP64 (9.0); or of tensor cores in narrower types, whose rate is
+// inverse to the bytes of an element.
 inline double fp32_cycles(double products, const Device& device) {
   constexpr double kLanes = 128;  // of an SM
   return products / kLanes / device.sm_count;
 }
 inline double tensor_cycles(double products, double element_bytes, const Device& device) {
-  constexpr double kBytes =
-      4096;  // of elements of each operand, multiplied by an SM in a cycle (9.0)
+  constexpr double kBytes = 4096;  // of each operand, that an SM multiplies in a cycle (9.0)
   return products * element_bytes / kBytes / device.sm_count;
 }
 

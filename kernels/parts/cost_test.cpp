@@ -32,6 +32,7 @@ TEST(Cost, GrowsWithEachPartOfTheWork) {
   for (double Work::*const part : parts) {
     Work more = kWork;
     more.*part = std::max(1e8, 10 * more.*part);
+    more.traffic.dram += more.packed;
     EXPECT_GT(seconds(more, kHopper), before);
   }
   double Traffic::*const levels[] = {&Traffic::dram, &Traffic::l2, &Traffic::shared};

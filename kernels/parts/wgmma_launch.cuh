@@ -198,7 +198,6 @@ struct WgmmaTraffic {
   int rows, columns;        // of C, per block
   int cluster;              // blocks with vertically adjacent tiles, which share loads of B
   bool stores_by_tma;       // else by threads; two 16-bit elements fill a sector in part
-  double pieces = 0;        // partial sums of tiles that are stored and loaded again
   bool transposed = false;  // rows and columns are those of C^T
 };
 
@@ -212,7 +211,6 @@ inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
   const double a = 1.0 * traits.input_bytes * p.m * p.k, b = 1.0 * traits.input_bytes * p.n * p.k;
   const double c = 1.0 * traits.output_bytes * p.m * p.n;
   const double packed = packing_bytes(stored);
-  const double partials = of.pieces * 2 * sizeof(float) * of.cluster * of.rows * of.columns;
   const bool in_boxes = traits.input_bytes == 2 && !of.transposed && !transposes_b(p.layout);
   const double loaded = in_boxes ? 64.0 * ceil_div(of.columns, 64) : of.columns;  // of B
   const bool halves = traits.output_bytes == 2, staged = halves && of.stores_by_tma;
@@ -222,11 +220,10 @@ inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
   const double by_threads = stored.n % 2 == 0 ? 2 * c : 4 * c;
   const double written = !halves || by_tma ? c : staged ? by_rows : by_threads;
   const double of_k_tile = 1.0 * kLineBytes128 * (2 * of.rows + loaded + of.rows / 64 * of.columns);
-  return {
-      .dram = bytes_minimum(p) + packed + partials,
-      .l2 = packed + a * columns + b * rows / of.cluster * loaded / of.columns + written + partials,
-      .shared = packed + of_k_tile * rows * columns * ceil_div(p.k, k_tile_depth(p.precision)) +
-                (staged ? 2 * c : 0)};
+  return {.dram = bytes_minimum(p) + packed,
+          .l2 = packed + a * columns + b * rows / of.cluster * loaded / of.columns + written,
+          .shared = packed + of_k_tile * rows * columns * ceil_div(p.k, k_tile_depth(p.precision)) +
+                    (staged ? 2 * c : 0)};
 }
 
 }  // namespace gemm::tensor

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gemm_report.document import InputError, Kind, decoded, read_json
-from gemm_report.writing.whole_file import whole_file
+from gemm_report.text import whole_file
 
 from gemm_sass.kernels import Kernel
 from gemm_sass.loop import Figures

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from gemm_report.writing.quantity import percent
-from gemm_report.writing.tables import columns, markdown_table
+from gemm_report.text import columns, markdown_table, percent
 
 from gemm_sass.instruction import BYTES
 from gemm_sass.kernels import Kernel

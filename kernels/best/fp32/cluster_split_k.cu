@@ -2,8 +2,8 @@
 // run at the same time on SMs of one GPC (a group of some 16 SMs); small tiles have two blocks per
 // SM. They share the K tiles of one tile. Each leaves its accumulators in its shared memory; after
 // a cluster barrier each reduces its share of the tile from the distributed shared memory of all,
-// always in the same order. No workspace, no flags, and the reduction is parallel. A model chooses
-// the tile and the number of blocks. Cost: fewer clusters than blocks fit at once.
+// always in the same order. No workspace, no flags, and the reduction is parallel. Cost: fewer
+// clusters than blocks fit at once.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

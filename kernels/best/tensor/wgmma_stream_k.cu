@@ -1,5 +1,5 @@
 // The end of the ladder, for every precision of the tensor cores: the tile size is chosen for the
-// problem by a model, tiles that do not fill a wave are cut along k (stream-K), and launches
+// problem, tiles that do not fill a wave are cut along k (stream-K), and launches
 // overlap (programmatic dependent launch). Consumers are cooperative or ping-pong, as the shape
 // says. Cost: partial sums through global memory, where tiles are cut.
 #include <algorithm>

@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   __syncthreads();
 
   // A block computes one tile. The loops over tiles must stay: without them ptxas allocates
-  // accumulators for the stores, and the main loop takes more cycles by the model of tools/sass.
+  // accumulators for the stores, and the main loop has more conflicts of register banks.
   if (threadIdx.x >= Tile::kConsumerThreads) {
     dealloc_registers<Tile::kProducerRegisters>();
     if (threadIdx.x > Tile::kConsumerThreads) return;

@@ -60,8 +60,7 @@ from gemm_report.comparison.run import Run, run_of
 from gemm_report.document import InputError, RecordError
 from gemm_report.record import read_record
 from gemm_report.terminal import complain
-from gemm_report.writing.tables import columns, markdown_table
-from gemm_report.writing.whole_file import whole_file
+from gemm_report.text import columns, markdown_table, whole_file
 
 if TYPE_CHECKING:
     from gemm_report.comparison.verdict import Comparison

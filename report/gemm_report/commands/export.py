@@ -11,8 +11,7 @@ from gemm_report.collection import Refusals, records_given
 from gemm_report.document import InputError
 from gemm_report.record import Record, Row
 from gemm_report.terminal import printable
-from gemm_report.writing import tables
-from gemm_report.writing.whole_file import whole_file
+from gemm_report.text import whole_file, write_csv
 
 
 class Column(NamedTuple):
@@ -119,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
             for row in record.rows
         )
         with whole_file(options.output) as part:
-            tables.write_csv(part, (column.name for column in COLUMNS), rows)
+            write_csv(part, (column.name for column in COLUMNS), rows)
         print(options.output)
     return refusals.exit_code
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean, geometric_mean, median
 
 from gemm_report.comparison.run import Run, Timed
-from gemm_report.writing.names import precision_name
-from gemm_report.writing.quantity import times
+from gemm_report.text import precision_name, times
 
 HEAD = ("precision", "cases", "speed", "per clock", "per watt", "slowest case", "fastest case")
 

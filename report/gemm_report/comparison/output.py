@@ -16,9 +16,7 @@ from gemm_report.comparison.verdict import Case, Comparison, Ending, common_line
 from gemm_report.grouping import grouped
 from gemm_report.record import Record
 from gemm_report.terminal import Tone, printable, toned
-from gemm_report.writing.names import precision_name
-from gemm_report.writing.quantity import change, quantity
-from gemm_report.writing.tables import columns, markdown_table
+from gemm_report.text import change, columns, markdown_table, precision_name, quantity
 
 SCHEMA = 2
 

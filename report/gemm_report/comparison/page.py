@@ -13,11 +13,8 @@ from gemm_report.comparison.output import (
 from gemm_report.comparison.rule import Verdict
 from gemm_report.comparison.run import Run
 from gemm_report.comparison.verdict import Case, Comparison
-from gemm_report.site.markup import Html, joined, tag
-from gemm_report.site.shell import chip, document
-from gemm_report.site.table import Cell, Column, Line, table
-from gemm_report.writing.names import precision_name
-from gemm_report.writing.quantity import change, quantity
+from gemm_report.pages.render import Cell, Column, Html, Line, chip, document, joined, table, tag
+from gemm_report.text import change, precision_name, quantity
 
 _WIDTH, _HEIGHT, _EDGE = 240, 16, 6
 _SIGNIFICANT = (Verdict.SLOWER, Verdict.FASTER)

@@ -9,8 +9,8 @@ from gemm_report.comparison.output_test import NASTY, side
 from gemm_report.comparison.page import page
 from gemm_report.comparison.run import Run, run_of
 from gemm_report.comparison.verdict import compare
+from gemm_report.pages.browser_test import axe_findings
 from gemm_report.record import Record, read_record
-from gemm_report.site.browser_test import axe_findings
 
 
 def text(markup: str) -> str:

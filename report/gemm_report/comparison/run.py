@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemm_report.grouping import grouped
-from gemm_report.ladder.rows import middle
 from gemm_report.record import Record, Row, told_apart
+from gemm_report.rows import middle
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from gemm_report.comparison.rule import (
 from gemm_report.comparison.run import Run, Timed
 from gemm_report.document import RecordError
 from gemm_report.record import Row
-from gemm_report.writing.quantity import change, megahertz
+from gemm_report.text import change, megahertz
 
 _MOST_PROCESSES = 100  # more than these nobody will run
 _LONGEST_KERNEL = 80

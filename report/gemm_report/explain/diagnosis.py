@@ -15,7 +15,7 @@ from itertools import zip_longest
 
 from gemm_report.explain.metrics import STALLS, WORDS
 from gemm_report.explain.observations import Level, Observations
-from gemm_report.writing.quantity import megahertz, percent, quantity, significant
+from gemm_report.text import megahertz, percent, quantity, significant
 
 _WORTH = 0.10  # a fault of this gain comes before the bottleneck
 _SEEN = 0.03  # of a smaller gain nothing is said

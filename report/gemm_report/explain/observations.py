@@ -11,10 +11,10 @@ from typing import Any
 from gemm_report.document import cut
 from gemm_report.explain import metrics
 from gemm_report.explain.ncu import Instruction, Launch, base_name, kernels_of
-from gemm_report.ladder.rungs import arithmetic_roof
 from gemm_report.record import MEMORIES, DeviceCode, Record, Row, Traffic
+from gemm_report.rows import arithmetic_roof
 from gemm_report.terminal import printable
-from gemm_report.writing.quantity import percent
+from gemm_report.text import percent
 
 _MOST_FLOP = 2 * 16 * 8 * 32  # of an mma.sync, that of 8-bit numbers
 _OF_ATOMIC = 8  # requests that an atomic counts for

@@ -7,8 +7,15 @@ from dataclasses import asdict, dataclass
 from gemm_report.explain.diagnosis import Diagnosis, Finding, Kind, stall_ranking
 from gemm_report.explain.observations import Observations
 from gemm_report.record import Versus
-from gemm_report.writing.quantity import megahertz, percent, quantity, significant, times
-from gemm_report.writing.tables import columns, markdown_table
+from gemm_report.text import (
+    columns,
+    markdown_table,
+    megahertz,
+    percent,
+    quantity,
+    significant,
+    times,
+)
 
 _STALLS = 5
 _SOME = 1e-3  # of what a memory can do

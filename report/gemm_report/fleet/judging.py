@@ -16,7 +16,7 @@ import numpy as np
 
 from gemm_report.fleet.reading import COPIES, LINKS, STATES, Finding, Gpu, Group
 from gemm_report.grouping import grouped
-from gemm_report.writing.quantity import megahertz, percent
+from gemm_report.text import megahertz, percent
 
 THRESHOLD = 0.015
 CONFIDENCE = 0.99

@@ -9,8 +9,7 @@ from typing import Any
 from gemm_report.fleet.judging import Case, Fleet
 from gemm_report.fleet.reading import BAD, LINKS, STATES, Gpu, state_of
 from gemm_report.terminal import Tone, printable, toned
-from gemm_report.writing.quantity import percent, quantity
-from gemm_report.writing.tables import columns
+from gemm_report.text import columns, percent, quantity
 
 _MOST_REASONS = 3
 _OF_RATE = ("per_cycle", "sm_hz", "power_w", "temperature_c")

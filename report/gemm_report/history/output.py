@@ -8,7 +8,7 @@ from gemm_report.grouping import grouped
 from gemm_report.history.changes import ENOUGH, Change
 from gemm_report.history.series import SETTINGS, History
 from gemm_report.history.trends import STEPS, Trend
-from gemm_report.writing.tables import columns
+from gemm_report.text import columns
 
 
 def change_text(ratio: float) -> str:

@@ -7,17 +7,15 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+from markupsafe import escape
 
 from gemm_report.grouping import grouped
 from gemm_report.history.changes import ENOUGH, Floats
 from gemm_report.history.output import change_text, device_lines, interval_text
 from gemm_report.history.series import Entry, History
 from gemm_report.history.trends import NOTHING, Trend
-from gemm_report.site.markup import Html, html, joined, tag
-from gemm_report.site.shell import document
-from gemm_report.site.table import Cell, Column, Line, table
-from gemm_report.writing.names import precision_name
-from gemm_report.writing.quantity import quantity
+from gemm_report.pages.render import Cell, Column, Html, Line, document, joined, table, tag
+from gemm_report.text import precision_name, quantity
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _FLOOR = 1200.0, 260.0, 90.0, 24.0, 220.0
 _DATES = 7
@@ -77,7 +75,7 @@ _SERIES: list[Column | str] = [
 def _line(number: int, trend: Trend, entries: Sequence[Entry]) -> Line:
     series, case = trend.series, trend.series.case
     rate = float(series.flop / series.seconds[-1])
-    said = html(quantity(rate, "FLOP/s"))
+    said = escape(quantity(rate, "FLOP/s"))
     for text, why in (("stray", trend.strays and "far from its level"), ("ended", series.ended)):
         if why:
             said = joined([tag("span", text, class_="badge warn", title=why), said], " ")

@@ -17,7 +17,7 @@ from gemm_report.history.changes import (
     find_changes,
 )
 from gemm_report.history.series import SETTINGS, Entry, History, Series
-from gemm_report.writing.quantity import megahertz
+from gemm_report.text import megahertz
 
 STEPS = (0.05, 0.2)  # sizes of which it is said whether they would be seen
 NOTHING = "nothing recorded"  # in place of a suspect

@@ -1,1 +1,0 @@
-"""Rows of a record that figures show: the ladder, and how each precision compares."""

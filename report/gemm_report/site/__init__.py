@@ -1,1 +1,0 @@
-"""Pages for the browser, each a single file."""

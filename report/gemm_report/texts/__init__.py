@@ -1,1 +1,0 @@
-"""Pages and tables that are made from records and kept in the repository."""

@@ -1,1 +1,0 @@
-"""How numbers, tables and files are written."""

@@ -21,7 +21,7 @@ _REGISTERS = re.compile(r"^ Function (\S+):\n +REG:(\d+)", re.MULTILINE)
 class Kernel:
     """One kernel as compiled for one architecture."""
 
-    source: str  # as source_of says: "simt/async_copy" for kernels/simt/async_copy.cu
+    source: str  # as source_of says: "best/fp32/split_k" for kernels/best/fp32/split_k.cu
     function: str  # "async_copy<AsyncTile<64, 128, ...>>"
     symbol: str  # mangled
     architecture: str  # "sm_90a"

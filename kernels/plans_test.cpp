@@ -2,6 +2,7 @@
 #include "kernels/plans.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -22,8 +23,11 @@ class Plans : public testing::Test {
   }
   ~Plans() override { std::filesystem::remove_all(folder_); }
 
+  // Of its own: tests run beside each other, in processes.
   const std::filesystem::path folder_ =
-      std::filesystem::path(testing::TempDir()) / "gemm_bench_plans_test";
+      std::filesystem::path(testing::TempDir()) /
+      (std::string("gemm_bench_plans_") +
+       testing::UnitTest::GetInstance()->current_test_info()->name() + std::to_string(getpid()));
   const std::filesystem::path file_ = folder_ / "deep" / "plans.json";
 };
 

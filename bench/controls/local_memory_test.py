@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[2]
 KERNELS = ROOT / "bench" / "controls" / "faulty_kernels" / "memory_test.cu"
 sys.path.insert(0, str(ROOT / "report"))
 
-from gemm_report.explain.source import Spot, indexed_share  # noqa: E402
+from gemm_report.explain.ncu import Instruction  # noqa: E402
+from gemm_report.explain.observations import indexed_share  # noqa: E402
 
 
 def test_local_memory_is_told_by_its_cause_in_the_machine_code(tmp_path: Path) -> None:
@@ -30,7 +31,7 @@ def test_local_memory_is_told_by_its_cause_in_the_machine_code(tmp_path: Path) -
     for part in said.stdout.split("Function : ")[1:]:
         name = re.search(r"faulty_[a-z_]+(?=E)", part.partition("\n")[0])
         assert name
-        causes[name[0]] = indexed_share([Spot(line, "", 0, 0) for line in part.splitlines()])
+        causes[name[0]] = indexed_share([Instruction(line, 0, 1) for line in part.splitlines()])
     assert causes["faulty_indexed_sums"] == causes["faulty_indexed_operands"] == 1
     assert causes["faulty_launch_bounds"] == 0
     assert causes["faulty_atomic_products"] is causes["faulty_shared_atomics"] is None

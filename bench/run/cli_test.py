@@ -418,8 +418,8 @@ def test_minimum_times_say_how_long_or_how_often_a_row_is_sampled(tmp_path: Path
         return len(samples), sum(samples) * row["gemm"]["batch"]
 
     assert sampled("7x")[0] == 7
-    # Most of the time passes in samples; without it, 0.05 seconds would be the longest.
-    assert sampled("0.001s")[1] < 0.3 < sampled("0.6")[1]
+    # A part of the time passes in samples; without it, 0.05 seconds would be the longest.
+    assert sampled("0.001s")[1] < 0.1 < sampled("0.6")[1]
 
 
 def test_rows_say_how_they_were_measured(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ PINS = dict(
 # The commands that the script calls; PATH has no other Python, no apt-get and no uv.
 CALLED = ("bash", "cat", "cut", "dirname", "env", "grep", "head", "ln", "mv", "readlink", "rm")
 CALLED += ("sed", "sort")
-MODULES = ("matplotlib", "msgspec", "numpy", "scipy")
+MODULES = ("matplotlib", "msgspec", "jinja2", "numpy", "scipy")
 PYTHON = f"""#!/bin/sh
 case "$*" in
   *"-m pip"* | *"-m venv"*) echo "$@" >>"$CALLS"; exec "{sys.executable}" "$@" ;;
@@ -107,7 +107,7 @@ def test_missing_modules_are_listed_and_installed_once(machine: Machine) -> None
     (machine.bin / "random.py").write_text("raise SystemExit(9)\n", encoding="utf-8")
     done = machine.setup("report", "compare", **odd)
     assert done.stdout == f"export PYTHON={quoted(machine.root)}/.venv/bin/python3\n", done.stderr
-    assert "pip installs into .venv: msgspec matplotlib numpy scipy" in done.stderr
+    assert "pip installs into .venv: msgspec matplotlib jinja2 numpy scipy" in done.stderr
     done = machine.setup("report", "compare", **odd)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -150,16 +150,17 @@ def test_without_a_network_it_says_so_in_one_line(machine: Machine) -> None:
     unreachable = {"PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple"}
     done = machine.setup("report", "compare", **unreachable)
     assert done.returncode == 0
+    lacking = "msgspec matplotlib jinja2 numpy scipy"
     assert done.stderr.splitlines()[-2:] == [
-        "setup: pip cannot reach its index: not installed: msgspec matplotlib numpy scipy",
-        "setup: not installed: msgspec matplotlib numpy scipy: commands that need them will fail",
+        f"setup: pip cannot reach its index: not installed: {lacking}",
+        f"setup: not installed: {lacking}: commands that need them will fail",
     ]
 
 
 def test_a_module_without_a_pinned_wheel_does_not_prevent_the_others(machine: Machine) -> None:
     machine.venv("--without-pip")
     wheel(machine.wheels, "matplotlib", "99.0")
-    machine.add_wheels("msgspec", "numpy")
+    machine.add_wheels("msgspec", "jinja2", "numpy")
     done = machine.setup("report", "compare")
     last = "setup: not installed: scipy: commands that need them will fail"
     assert done.stderr.splitlines()[-1] == last

@@ -31,7 +31,7 @@ def test_local_memory_is_told_by_its_cause_in_the_machine_code(tmp_path: Path) -
     for part in said.stdout.split("Function : ")[1:]:
         name = re.search(r"faulty_[a-z_]+(?=E)", part.partition("\n")[0])
         assert name
-        causes[name[0]] = indexed_share([Instruction(line, 0, 1) for line in part.splitlines()])
+        causes[name[0]] = indexed_share([Instruction(line, 0, 0) for line in part.splitlines()])
     assert causes["faulty_indexed_sums"] == causes["faulty_indexed_operands"] == 1
     assert causes["faulty_launch_bounds"] == 0
     assert causes["faulty_atomic_products"] is causes["faulty_shared_atomics"] is None

@@ -352,11 +352,12 @@ int run(int argc, char** argv, std::optional<std::string> token = std::nullopt) 
 }  // namespace
 }  // namespace gemm::bench
 
-int main(int argc, char** argv) {
+// What program.cpp calls; it ends the process.
+extern "C" [[gnu::visibility("default")]] void gemm_bench_main(int argc, char** argv) {
   gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::run(argc, argv); });
 }
 
-// The same from a process that is Python (kernels/user/run_in_python.py); it ends that process.
+// The same from a process that is Python (kernels/user/run_in_python.py).
 extern "C" [[gnu::visibility("default")]] void gemm_bench_in_python(
     int argc, char** argv, const gemm::PythonFunctions* functions, const char* token) {
   gemm::set_python(functions);

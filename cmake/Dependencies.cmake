@@ -7,6 +7,7 @@ set(BENCHMARK_ENABLE_INSTALL OFF)
 set(BENCHMARK_ENABLE_WERROR OFF)
 set(INSTALL_GTEST OFF)
 set(JSON_BuildTests OFF)
+set(ZLIB_BUILD_EXAMPLES OFF)
 
 FetchContent_Declare(benchmark
   GIT_REPOSITORY https://github.com/google/benchmark.git
@@ -16,7 +17,15 @@ FetchContent_Declare(nlohmann_json
   GIT_REPOSITORY https://github.com/nlohmann/json.git
   GIT_TAG 9cca280a4d0ccf0c08f47a99aa71d1b0e52f8d03  # 3.11.3
   FIND_PACKAGE_ARGS 3.10)
-FetchContent_MakeAvailable(benchmark nlohmann_json)
+FetchContent_Declare(ZLIB
+  GIT_REPOSITORY https://github.com/madler/zlib.git
+  GIT_TAG 51b7f2abdade71cd9bb0e7a373ef2610ec6f9daf  # 1.3.1
+  FIND_PACKAGE_ARGS)
+FetchContent_MakeAvailable(benchmark nlohmann_json ZLIB)
+if(NOT TARGET ZLIB::ZLIB)
+  target_include_directories(zlibstatic INTERFACE ${zlib_SOURCE_DIR} ${zlib_BINARY_DIR})
+  add_library(ZLIB::ZLIB ALIAS zlibstatic)
+endif()
 
 if(GEMM_BENCH_TESTS)
   FetchContent_Declare(googletest

@@ -42,7 +42,7 @@ TEXTS = [
     path
     for path in own_files("*", "**/*")
     if path.suffix in {"", ".md", ".py", ".cpp", ".hpp", ".cu", ".cuh", ".h", ".js", ".css", ".yml"}
-    and path.name not in {"docs_test.py", "earlier.py", "earlier_test.py", "LICENSE"}
+    and path.name not in {"docs_test.py", "LICENSE"}
     and not {"results", "testdata"} & set(path.relative_to(ROOT).parts[:-1])
 ]
 

@@ -14,9 +14,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "report"))
 
+from gemm_report.guideline import sentence  # noqa: E402
 from gemm_report.record import Record, Row, read_record  # noqa: E402
 
-RECORD = ROOT / "results" / "nvidia-h200" / "20261124T001124Z-2eef159e1407.json"
+RECORD = ROOT / "results" / "nvidia-h200" / "20261124T001124Z-2eef159e1407.json.gz"
 EXPLAINED = ROOT / "results" / "nvidia-h200" / "explained" / "warp_tile.md"
 SHOWN = (
     "Naive/f32/4096x4096x4096",
@@ -43,11 +44,11 @@ def console(record: Record) -> str:
     said = set[str]()
     for name in SHOWN:
         row = rows[name]
-        lines.append(f"{name:{width}} {_cells(row)}{'*' if row.departures else ''}")
-        for one in row.departures:
+        lines.append(f"{name:{width}} {_cells(row)}{'*' if row.doubts else ''}")
+        for one in row.doubts:
             if one.code not in said:
                 said.add(one.code)
-                lines.append(f"    * off-guideline: {one.text}")
+                lines.append(f"    * in doubt: {sentence(one)}")
     return "\n".join(["```", *lines, "```"])
 
 

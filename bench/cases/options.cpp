@@ -271,7 +271,7 @@ const std::vector<Option>& table() {
       {kOutput, "list_options", "", "", "print these options as Markdown tables, and exit",
        [](Options& o, const std::string&) { o.list_options = true; }},
       {kOutput, "name_record", "", "",
-       "print the record's name under results/, <device>/<utc>-<commit>.json, and exit",
+       "print the record's name under results/, <device>/<utc>-<commit>.json.gz, and exit",
        [](Options& o, const std::string&) { o.name_record = true; }},
       {kOutput, "tell_record", "FILE", "",
        "write the record's path to FILE, for scripts that use --benchmark_out=DIR/",

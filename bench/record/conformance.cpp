@@ -107,7 +107,7 @@ std::vector<Deviation> Results::deviations(const Row& row) const {
              burst = options.timing.state == State::burst;
   std::vector<Deviation> found;
   const auto add = [&](const char* code, std::optional<double> value, std::string text) {
-    found.push_back({code, value, std::move(text)});
+    found.push_back({.code = code, .value = value, .text = std::move(text), .limit = {}});
   };
   // At a fixed frequency the guideline recommends zeros.
   if (!fixed_frequency && options.fill == Fill::normal)

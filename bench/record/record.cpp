@@ -47,7 +47,7 @@ JSON_FIELDS(Versus, kernel, library, shared_process, ratio, low, high, seconds, 
 JSON_FIELDS(Checks, passes, launches, checked, uses, lead_ratio, launch_share)
 JSON_FIELDS(RowPlan, name, source)
 JSON_FIELDS(PartTimes, to_device_seconds, kernel_seconds, from_device_seconds)
-JSON_FIELDS(Deviation, code, value, text)
+JSON_FIELDS(Deviation, code, value, limit, doubt)
 JSON_FIELDS(OthersLoad, cpus, busy_share, steal_share)
 
 template <typename Io>
@@ -156,6 +156,16 @@ json end_to_end_json(const Row& row) {
               {"from_device_bytes_per_second", back / parts.from_device_seconds},
               {"hidden_share", *hidden}});
   return all;
+}
+
+// Samples, each the mean of a batch, in as few digits as nanoseconds of a batch need: no clock here
+// has more.
+json in_nanoseconds(const std::vector<double>& samples, std::int64_t batch) {
+  const double digits = std::ceil(9 + std::log10(std::max<std::int64_t>(1, batch)));
+  const double unit = std::pow(10, digits);
+  json rounded = json::array();
+  for (const double seconds : samples) rounded.push_back(std::round(seconds * unit) / unit);
+  return rounded;
 }
 
 [[noreturn]] void no_row(const std::string& what) { throw std::runtime_error(what); }
@@ -378,8 +388,9 @@ json Results::to_json(const Row& row) const {
                           : best ? json(best->label)
                                  : json(nullptr)},
               {"end_to_end", end_to_end_json(row)},
-              {"conformance", conformance(row)},
               {"departures", json_of(deviations(row))}});
+  all["samples_seconds"] = in_nanoseconds(timing.samples_seconds, row.batch);
+  for (json& hz : all["samples_sm_hz"]) hz = std::round(hz.get<double>() * 1e-3) * 1e3;
   all["clocks"]["sm_hz_by_timer"] = json_of(timing.sm_hz_by_timer());
   if (row.versus) all["versus"]["confidence"] = kConfidence;
   return all;
@@ -410,7 +421,7 @@ json Results::run_to_json() const {
   const bool burst = plan.state == State::burst;
   const auto test_name = test();
   const std::string line = conformance();
-  return {{"schema", 2},
+  return {{"schema", 3},
           {"complete", false},
           {"commit", build_info::kCommit},
           {"build",
@@ -518,7 +529,7 @@ void shorten_texts(json& value) {
 }
 
 std::string record_name(const DeviceInfo& device) {
-  return slug(device.name) + "/" + utc_now() + "-" + build_info::kCommit + ".json";
+  return slug(device.name) + "/" + utc_now() + "-" + build_info::kCommit + ".json.gz";
 }
 
 }  // namespace gemm::bench

@@ -83,7 +83,9 @@ struct Conditions {
 struct Deviation {
   std::string code;
   std::optional<double> value;
-  std::string text;
+  std::string text;  // for the console
+  std::optional<double> limit;
+  bool doubt = false;
 };
 
 // Rate of a library on a problem.
@@ -175,7 +177,7 @@ nlohmann::ordered_json host_json(const std::optional<OthersLoad>& others,
 // Cuts each text in it to what the readers of a record accept (kLongestText).
 void shorten_texts(nlohmann::ordered_json& value);
 
-// "nvidia-h200/20261121T020000Z-0123456789ab.json"
+// "nvidia-h200/20261121T020000Z-0123456789ab.json.gz"
 std::string record_name(const DeviceInfo& device);
 
 }  // namespace gemm::bench

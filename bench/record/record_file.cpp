@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <cerrno>
 #include <chrono>
@@ -63,6 +64,27 @@ void tidy(const std::filesystem::path& folder) {
   }
 }
 
+// What the file has: compressed by gzip where its name ends with .gz.
+std::string content_of(const std::filesystem::path& record, const std::string& document) {
+  if (record.extension() != ".gz") return document;
+  z_stream stream{};
+  constexpr int kGzip = 16, kLevel = 6, kMemory = 8;
+  if (deflateInit2(&stream, kLevel, Z_DEFLATED, kGzip + MAX_WBITS, kMemory, Z_DEFAULT_STRATEGY) !=
+      Z_OK)
+    throw std::runtime_error("zlib cannot compress the record: give a name that ends in .json");
+  std::string packed(deflateBound(&stream, document.size()), '\0');
+  // zlib's input is not const for old compilers alone.
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(document.data()));
+  stream.avail_in = static_cast<uInt>(document.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  const int done = deflate(&stream, Z_FINISH);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  if (done != Z_STREAM_END) throw std::runtime_error("zlib could not compress the record");
+  return packed;
+}
+
 }  // namespace
 
 RecordFile::RecordFile(const std::filesystem::path& record) {
@@ -104,7 +126,7 @@ void RecordFile::release() {
 
 void RecordFile::keep(const std::string& document) {
   try {
-    write_atomically(record_, document);
+    write_atomically(record_, content_of(record_, document));
     kept_ = true;
   } catch (const std::runtime_error& error) {
     if (std::exchange(complained_, true)) return;
@@ -116,15 +138,16 @@ void RecordFile::keep(const std::string& document) {
 }
 
 void RecordFile::finish(const std::string& document) {
+  const std::string content = content_of(record_, document);
   try {
-    write_atomically(record_, document);
+    write_atomically(record_, content);
   } catch (const std::runtime_error& error) {
     std::string where =
         kept_ ? "; the rows for which there was room are in '" + record_.string() + "'" : "";
     try {
       const auto elsewhere = std::filesystem::temp_directory_path() /
                              (std::to_string(getpid()) + "-" + record_.filename().string());
-      write_atomically(elsewhere, document);
+      write_atomically(elsewhere, content);
       where = "; the record is in '" + elsewhere.string() + "'";
     } catch (const std::exception&) {  // nor there
     }

@@ -1,5 +1,6 @@
 // The file of a record during its run: rewritten after each row, in one step, so that neither a
-// kill nor a power cut loses a finished row or leaves half a record.
+// kill nor a power cut loses a finished row or leaves half a record. It is compressed by gzip if
+// its name ends with .gz.
 //
 // The running process holds the lock of <record>.gemm_bench_lock, so that no two write one record.
 #pragma once

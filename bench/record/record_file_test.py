@@ -3,6 +3,7 @@
 GEMM_BENCH_KILLS says how often a run is killed, GEMM_BENCH_SEED when.
 """
 
+import gzip
 import json
 import os
 import random
@@ -49,9 +50,15 @@ def run(command: list[Any], **kwargs: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
+def text_of(path: Path) -> str:
+    """Of a file that is compressed if its name says so."""
+    content = path.read_bytes()
+    return (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+
+
 def record(path: Path) -> dict[str, Any]:
     """The record, if the schema and gemm_report have nothing to say against it."""
-    document = json.loads(path.read_text())
+    document = json.loads(text_of(path))
     jsonschema.validate(document, json.loads((ROOT / "results" / "schema.json").read_text()))
     code = "import sys, pathlib; from gemm_report.record import read_record\n"
     code += "read_record(pathlib.Path(sys.argv[1]))"
@@ -119,7 +126,7 @@ def test_every_row_that_was_shown_outlives_a_kill(
     kill: int, whole_run: float, tmp_path: Path
 ) -> None:
     moment = random.Random(f"{SEED} {kill}").uniform(0, 1.02) * whole_run
-    out = tmp_path / "record.json"
+    out = tmp_path / ("record.json.gz" if kill % 2 else "record.json")
     rows = shown(killed([*MANY, f"--benchmark_out={out}"], moment, tmp_path))
     print(f"killed after {moment:.2f} s: {len(rows)} rows shown")
     if rows or out.exists():
@@ -130,7 +137,7 @@ def test_every_row_that_was_shown_outlives_a_kill(
         assert whole or not document["context"]["gemm"]["complete"]
     # The next start clears away what else is left.
     assert run([*ONE, f"--benchmark_out={tmp_path / 'next.json'}"]).returncode == 0
-    assert {path.name for path in tmp_path.iterdir()} <= {"record.json", "next.json", "console.txt"}
+    assert {path.name for path in tmp_path.iterdir()} <= {out.name, "next.json", "console.txt"}
 
 
 def test_the_record_of_a_killed_run_is_one_for_googles_tools(tmp_path: Path) -> None:
@@ -193,10 +200,10 @@ def test_runs_that_start_at_once_get_a_record_each(tmp_path: Path) -> None:
     assert len(set(paths)) == 4
     for path, error in zip(paths, errors, strict=True):
         assert f"Record: {path}" in error
-        assert re.fullmatch(r"\d{8}T\d{6}Z-\w+(-dirty)?\.json", path.name)
+        assert re.fullmatch(r"\d{8}T\d{6}Z-\w+(-dirty)?\.json\.gz", path.name)
         assert path.parent.parent == tmp_path / "results"
         assert f"--benchmark_out={path.name}" in record(path)["context"]["gemm"]["command"]
-        assert str(tmp_path) not in path.read_text()
+        assert str(tmp_path) not in text_of(path)
     assert set((tmp_path / "results").glob("*/*")) == set(paths)
 
 

@@ -427,7 +427,6 @@ def test_rows_say_how_they_were_measured(tmp_path: Path) -> None:
     done = run(*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked", f"--benchmark_out={out}")
     document = record(out)
     (row,) = document["benchmarks"]
-    assert row["gemm"]["conformance"].startswith("uniform[-1,1], ")
     assert "not-watched" in codes(row)
     assert "* off-guideline: no readings of clock and power" in done.stdout
     assert row["gemm"]["clocks"]["sm_hz"] is None
@@ -719,7 +718,7 @@ def test_names_its_record_after_device_time_and_commit() -> None:
     assert done.returncode == 0
     folder, name = done.stdout.strip().split("/")
     assert folder
-    assert name.endswith(".json")
+    assert name.endswith(".json.gz")
     assert len(name.split("-")[0]) == len("20260101T000000Z")
 
 
@@ -823,7 +822,6 @@ def test_lists_its_options_as_markdown() -> None:
             ["--gemm_device=cpu", "--benchmark_out=x", "--benchmark_report_aggregates_only"],
             "display_aggregates_only",
         ),
-        (["--gemm_device=cpu", "--benchmark_out=x.json.gz"], "omit .gz"),
         (["--gemm_\x1b[31m\n::x=1"], "--gemm_ [31m ::x"),
     ],
 )

@@ -116,9 +116,6 @@ void check_google_flags(const std::vector<std::string>& arguments) {
     throw BadInput("--benchmark_out_format=" + out_format +
                    ": the file is the record, in JSON; for CSV use --benchmark_format=csv > FILE");
   const std::string out = google_flag(arguments, "out");
-  if (out.ends_with(".gz"))
-    throw BadInput("--benchmark_out=" + out +
-                   ": a record is plain JSON: omit .gz, and compress the file afterwards");
   if (google_switch(arguments, "report_aggregates_only") && !out.empty())
     throw BadInput(
         "--benchmark_report_aggregates_only would omit the samples from the record: "

@@ -110,7 +110,7 @@ void print_help(const char* program) {
       << "  " << program << " --gemm_kernel=my.cu             your own kernel\n"
       << "  " << program << " --gemm_device=cpu               the CPU kernels\n"
       << "  " << program << " --benchmark_out=results/        write the record "
-      << "results/<device>/<utc>-<commit>.json\n"
+      << "results/<device>/<utc>-<commit>.json.gz\n"
       << "  " << program << " --benchmark_list_tests          all names\n"
       << "  " << program << " --gemm_peaks_only               the peaks of this device\n\n"
       << "Names are <Kernel>[/<parameter>:<value>...][/layout:<layout>]/<precision>/<m>x<n>x<k>; "

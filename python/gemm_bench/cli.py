@@ -17,7 +17,7 @@ usage: gemm-bench [options of gemm_bench]     measures, and makes a page of the 
        gemm-bench COMMAND [OPTIONS]           COMMAND is one of
                                               {commands}
 
-The record goes to results/<device>/<utc>-<commit>.json in the current folder, and its page to a
+The record goes to results/<device>/<utc>-<commit>.json.gz in the current folder, and its page to a
 folder of the same name; --benchmark_out=FILE or DIR/ puts both elsewhere.
 
   gemm-bench                                  the default suite

@@ -57,8 +57,8 @@ CASES: dict[str, tuple[Callable[[str], str | bytes], str]] = {
     "a list": (lambda text: "[]", "other JSON"),
     "plain Google Benchmark": (without_gemm, "plain Google Benchmark output"),
     "newer": (
-        lambda text: text.replace('"schema": 1', '"schema": 3'),
-        "record has schema 3, this gemm_report knows up to 2: update gemm_report",
+        lambda text: text.replace('"schema": 3', '"schema": 4'),
+        "record has schema 4, this gemm_report knows 2 to 3: update gemm_report",
     ),
     "endless name": (
         lambda text: text.replace('"Tiled"', f'"{"x" * 1001}"'),

@@ -24,8 +24,8 @@ INTERRUPTED = 130
 
 _EPILOG = """\
 examples:
-  gemm-report figures results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
-  gemm-report report results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
+  gemm-report figures results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json.gz
+  gemm-report report results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json.gz
   gemm-report compare before.json after.json
   gemm-report explain WarpTile 4096
 

@@ -9,7 +9,7 @@ from gemm_report.record import Record, read_record
 from gemm_report.terminal import complain
 
 # Folders whose files are not part of a device's history.
-_APART = ("equal", "explained", "tuning", "other_implementations")
+_APART = ("equal", "explained", "other_implementations")
 
 
 def record_paths(folder: Path) -> list[Path]:

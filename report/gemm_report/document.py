@@ -77,13 +77,14 @@ def decoded(path: Path, kind: Kind, values: Any, of: type[T]) -> T:
         raise RecordError(f"{path}: {said[0].lower()}{said[1:]}: {kind.advice}") from None
 
 
-def check_schema(path: Path, kind: Kind, values: Any, known: int) -> None:
-    """Refuses files of a version that is not known yet."""
+def check_schema(path: Path, kind: Kind, values: Any, oldest: int, newest: int) -> None:
+    """Refuses files of a version that is not known yet, or no longer."""
     schema = values.get("schema") if isinstance(values, dict) else None
-    if isinstance(schema, int) and not isinstance(schema, bool) and schema > known:
+    if isinstance(schema, int) and not oldest <= schema <= newest:
+        advice = "update gemm_report" if schema > newest else f"run {kind.maker} again"
         raise RecordError(
-            f"{path}: {kind.name} has schema {cut(str(schema), 40)}, this gemm_report knows up to "
-            f"{known}: update gemm_report"
+            f"{path}: {kind.name} has schema {cut(str(schema), 40)}, this gemm_report knows "
+            f"{oldest} to {newest}: {advice}"
         )
 
 

@@ -1,12 +1,12 @@
 """Marks next to the numbers of rows that need a word, and the words; how a record was made."""
 
-import re
 from collections.abc import Iterable, Sequence
 
-from gemm_report.record import UNCERTAIN, Ceiling, Part, Record, Row
+from gemm_report.guideline import sentences
+from gemm_report.record import Ceiling, Part, Record, Row
 from gemm_report.text import megahertz, operations, precision_name, quantity, roof_name
 
-DEVIATES = "*"  # as on the console
+IN_DOUBT = "*"  # as on the console
 THROTTLED = "†"
 _LISTED = 3
 _ORIGINS = {"table": "spec", "queried": "from device"}
@@ -14,7 +14,7 @@ _ORIGINS = {"table": "spec", "queried": "from device"}
 
 def mark(row: Row) -> str:
     """What to write behind the numbers of a row: mostly nothing."""
-    marks = (DEVIATES if row.departures else "") + (THROTTLED if row.throttled else "")
+    marks = (IN_DOUBT if row.doubts else "") + (THROTTLED if row.throttled else "")
     return f" {marks}" if marks else ""
 
 
@@ -26,29 +26,12 @@ def notes(rows: Iterable[Row]) -> list[str]:
     if any(row.throttled for row in rows):
         why = ", ".join(reasons) or "the record has no reason"
         found.append(f"{THROTTLED} Clocks limited by: {why}.")
-    if deviations := _worded(rows):
-        points = "; ".join(deviations[:_LISTED])
-        more = len(deviations) - _LISTED
+    if doubts := sentences(each for row in rows for each in row.doubts):
+        points = "; ".join(doubts[:_LISTED])
+        more = len(doubts) - _LISTED
         points += f"; and {more} more" if more > 0 else ""
-        found.append(f"{DEVIATES} Deviates from NVIDIA's measurement guideline: {points}.")
+        found.append(f"{IN_DOUBT} In doubt: {points}.")
     return found
-
-
-def _worded(rows: Iterable[Row]) -> list[str]:
-    """How uncertain medians are is one deviation, with the least and the most."""
-    texts: dict[str, None] = {}
-    widths: dict[str, list[float]] = {}
-    for deviation in (each for row in rows for each in row.departures):
-        if deviation.code == UNCERTAIN and deviation.value is not None:
-            # Records did not name the level of the interval while it was 50 %.
-            named = re.search(r"(\d+) % interval", deviation.text)
-            widths.setdefault(named[1] if named else "50", []).append(100 * deviation.value)
-        else:
-            texts[deviation.text] = None
-    for level, its in sorted(widths.items()):
-        span = dict.fromkeys(f"{float(f'{w:.2g}'):g}" for w in (min(its), max(its)))
-        texts[f"{level} % interval of the median {' to '.join(span)} % wide"] = None
-    return list(texts)
 
 
 def conditions(record: Record) -> list[str]:

@@ -1,45 +1,60 @@
 import dataclasses
 
+import pytest
+
 from gemm_report.conftest import clocks
+from gemm_report.guideline import sentence
 from gemm_report.notes import mark, notes
 from gemm_report.record import UNCERTAIN, Departure, Record, Row
 
+DRIFT = Departure("clock-drift", 0.0116, 0.005, doubt=True)
+FEW = Departure("few-launches", 162.0, 1000.0)
 
-def row_with(gpu: Record, share: float | None, *departures: str | Departure) -> Row:
-    found = tuple(
-        d if isinstance(d, Departure) else Departure("a-code", None, d) for d in departures
-    )
+
+def row_with(gpu: Record, share: float | None, *departures: Departure) -> Row:
     held = clocks(None, None, share, "power cap")
-    return dataclasses.replace(gpu.rows[0], clocks=held, departures=found)
+    return dataclasses.replace(gpu.rows[0], clocks=held, departures=departures)
 
 
 def test_a_row_is_marked_for_what_was_seen(gpu: Record) -> None:
-    assert mark(gpu.rows[0]) == ""
-    assert mark(row_with(gpu, 0.0)) == ""
-    assert mark(row_with(gpu, None)) == ""
-    assert mark(row_with(gpu, 0.01)) == " †"
-    assert mark(row_with(gpu, 0.0, "hot cache")) == " *"
-    assert mark(row_with(gpu, 0.5, "hot cache")) == " *†"
+    marks = [mark(row_with(gpu, share, *found)) for share in (None, 0.0, 0.5) for found in
+             ((), (FEW,), (FEW, DRIFT))]  # fmt: skip
+    assert marks == ["", "", " *", "", "", " *", " †", " †", " *†"]
 
 
 def test_every_mark_is_explained_once(gpu: Record) -> None:
-    assert notes([gpu.rows[0]]) == []
-    throttled, deviates = notes([row_with(gpu, 1.0, "hot cache"), row_with(gpu, 1.0, "hot cache")])
+    assert notes([row_with(gpu, 0.0, FEW)]) == []
+    throttled, doubted = notes([row_with(gpu, 1.0, DRIFT), row_with(gpu, 1.0, DRIFT, FEW)])
     assert throttled == "† Clocks limited by: power cap."
-    assert deviates == "* Deviates from NVIDIA's measurement guideline: hot cache."
+    assert doubted == "* In doubt: the SM clock changed by 1.2 % during the samples."
 
 
-def test_many_deviations_are_counted(gpu: Record) -> None:
-    (note,) = notes([row_with(gpu, 0.0, *"abcde")])
-    assert note.endswith("guideline: a; b; c; and 2 more.")
+def test_many_doubts_are_counted(gpu: Record) -> None:
+    five = [Departure(f"some-{each}", None, doubt=True) for each in "abcde"]
+    assert notes([row_with(gpu, 0.0, *five)]) == ["* In doubt: some a; some b; some c; and 2 more."]
 
 
-def test_how_uncertain_medians_are_is_one_deviation(gpu: Record) -> None:
-    known = [
-        Departure(UNCERTAIN, share, f"median known to {100 * share:.2g} % only")
-        for share in (0.0054, 1.21, 0.02)
-    ]
-    (note,) = notes([row_with(gpu, 0.0, "hot cache", *known)])
-    assert note.endswith("guideline: hot cache; 50 % interval of the median 0.54 to 120 % wide.")
-    (note,) = notes([row_with(gpu, 0.0, known[0])])
-    assert note.endswith("guideline: 50 % interval of the median 0.54 % wide.")
+def test_how_uncertain_medians_are_is_one_doubt(gpu: Record) -> None:
+    wide = [Departure(UNCERTAIN, share, doubt=True) for share in (0.0054, 1.21, 0.02)]
+    (note,) = notes([row_with(gpu, 0.0, DRIFT, *wide)])
+    assert note.endswith("samples; the interval of the median is 0.54 to 120 % wide.")
+    (note,) = notes([row_with(gpu, 0.0, wide[0])])
+    assert note.endswith("doubt: the interval of the median is 0.54 % wide.")
+
+
+@pytest.mark.parametrize(
+    ("departure", "said"),
+    [
+        (FEW, "timed for 162 launches only (of at least 1,000)"),
+        (Departure("few-launches", 162.0), "timed for 162 launches only"),
+        (Departure("short-warm-up", 2.0, 3.0), "may oscillate longer (for 3 s)"),
+        (Departure("cached-operands", 49e6, 105e6), "sets of 49 MB do not exceed twice the"),
+        (Departure(UNCERTAIN, 0.018, 0.002), "is 1.8 % wide, the target 0.2 %"),
+        (Departure("other-clock", -0.012), "samples is -1.2 % from that"),
+        (Departure("few-launches", None), "few launches"),
+        (Departure("of-another-program", 3.0, 4.0), "of another program"),
+    ],
+    ids=lambda each: each.code if isinstance(each, Departure) else None,
+)
+def test_a_deviation_is_a_sentence(departure: Departure, said: str) -> None:
+    assert said in sentence(departure)

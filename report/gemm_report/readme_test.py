@@ -106,7 +106,7 @@ def test_a_record_without_a_library_or_an_end_says_so(cpu: Record) -> None:
 def test_the_pages_of_the_project_are_what_their_records_give() -> None:
     pictures = ["--pictures", str(ROOT / "results" / "readme"), "--check"]
     for command, link, more in (
-        ("readme", r"\[record\]\((results/[^)]+\.json)\)", ["--results", ROOT / "docs/results.md"]),
+        ("readme", r"\[record\]\((results/[^)]+\.gz)\)", ["--results", ROOT / "docs/results.md"]),
         ("kernels", r"\[record\]\(\.\./(results/[^)]+)\)", []),
     ):
         readme = ROOT / ("README.md" if command == "readme" else "kernels/README.md")

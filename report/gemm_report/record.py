@@ -2,8 +2,7 @@
 
 The dataclasses say what a record holds: names, units, and which values may be null;
 results/schema.json is made of them, and results/README.md tells what each is. SI units without
-prefixes. What is not known is null. Some earlier records lack fields that have a default here;
-gemm_report.earlier makes them what is described.
+prefixes. What is not known is null. Some earlier records lack fields that have a default here.
 """
 
 import contextlib
@@ -31,12 +30,11 @@ from gemm_report.document import (
     decoded,
     read_json,
 )
-from gemm_report.earlier import as_today
 
 RECORD = Kind("record", "gemm_bench")
 # Each with what its measured roof is called (`roof_of`).
 MEMORIES = {"DRAM": "DRAM", "L2": "L2", "shared memory": "Shared"}
-SCHEMA = 2
+SCHEMA, OLDEST = 3, 2
 _READINGS_OF_HALF_A_SECOND = 25  # NVML's, at the usual interval of 20 ms
 
 Transfer = Literal["pageable", "pinned", "overlapped"]
@@ -391,17 +389,6 @@ class Versus:
 
 
 @dataclass(frozen=True)
-class Audit:
-    """Of earlier records: batches on new values among the samples, and as many on the old ones."""
-
-    batches: Count  # of each kind
-    ratio: Positive  # time on new values over that on old ones
-    low: Positive  # of its 95 % interval
-    high: Positive
-    after_pause: Positive | None = None  # time on old values after a pause, over that without one
-
-
-@dataclass(frozen=True)
 class Checks:
     """Of the timed launches, each on new values."""
 
@@ -476,8 +463,9 @@ class Departure:
     """A point in which a row deviates from NVIDIA's guideline for measurements."""
 
     code: Annotated[str, Meta(pattern="^[a-z-]+$", max_length=100)]
-    value: Number | None  # in the unit of the code: bytes, seconds or a fraction
-    text: Text
+    value: Number | None  # in the unit of the code: bytes, seconds, a number or a fraction
+    limit: Number | None = None  # that it had to keep
+    doubt: bool = False  # whether the row's own figure is in doubt; else a setting of the run
 
 
 @dataclass(frozen=True)
@@ -591,11 +579,9 @@ class Row:
     clocks: Clocks | None = None
     energy: Energy | None = None
     versus: Versus | None = None
-    audit: Audit | None = None
     checks: Checks | None = None  # null: a single sample, which has no rate; or end to end
     host: Host | None = None
     end_to_end: EndToEnd | None = None
-    conformance: Text | None = None  # how it was measured, in one line
     departures: tuple[Departure, ...] = ()
     skipped: str | None  # why it was not run
     failed: str | None  # what is wrong with the kernel: it has no time
@@ -679,6 +665,11 @@ class Row:
         return self.clocks.throttled_share if self.clocks else None
 
     @property
+    def doubts(self) -> tuple[Departure, ...]:
+        """Why its own figure is less certain than it should be."""
+        return tuple(each for each in self.departures if each.doubt)
+
+    @property
     def disturbed(self) -> bool:
         """Whether others took so much of the host's CPUs that the time is doubtful."""
         return any(each.code == BUSY_HOST for each in self.departures)
@@ -733,7 +724,7 @@ class Row:
 class Run:
     """What ran, where, and how: context.gemm."""
 
-    schema: Annotated[int, Meta(ge=1, le=SCHEMA)]
+    schema: Annotated[int, Meta(ge=OLDEST, le=SCHEMA)]
     complete: bool  # false if the run was interrupted or killed, or goes on
     commit: Text
     build: Build
@@ -896,8 +887,8 @@ def record_of(path: Path, document: Any) -> Record:
             f"{path}: is not a record of gemm_bench but {kind} (context.gemm is missing): "
             "give a file that gemm_bench wrote with --benchmark_out"
         )
-    check_schema(path, RECORD, context["gemm"], SCHEMA)
-    whole = decoded(path, RECORD, as_today(document), Document)
+    check_schema(path, RECORD, context["gemm"], OLDEST, SCHEMA)
+    whole = decoded(path, RECORD, document, Document)
     run = whole.context.gemm
     known = [precision.name for precision in run.precisions]
     rows: dict[tuple[Identity, int], Row] = {}

@@ -13,7 +13,7 @@ _OPEN = ("Document", "Context", "Benchmark")
 
 
 def schema() -> dict[str, Any]:
-    """What today's gemm_bench writes; `as_today` makes earlier records so, too."""
+    """What today's gemm_bench writes."""
     found = msgspec.json.schema(Document)
     for name, each in found["$defs"].items():
         each["additionalProperties"] = name in _OPEN

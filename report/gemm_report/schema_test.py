@@ -11,7 +11,6 @@ import pytest
 from own_files import own_files
 
 from gemm_report.conftest import TESTDATA
-from gemm_report.earlier import as_today
 from gemm_report.record import read_record
 from gemm_report.schema import schema
 
@@ -19,12 +18,11 @@ jsonschema = pytest.importorskip("jsonschema")
 
 RESULTS = Path(__file__).parents[2] / "results"
 PATTERNS = (
-    "*/*.json",
-    "*/tuning/*.json",
-    "*/equal/*.json",
-    "*/other_implementations/*.json",
+    "*/*.json.gz",
+    "*/equal/*.json.gz",
+    "*/other_implementations/*.json.gz",
 )
-STORED = own_files(*(f"results/{each}*" for each in PATTERNS))
+STORED = own_files(*(f"results/{each}" for each in PATTERNS))
 # Of the rows of gpu.json, a large one: it has every key.
 LARGE = 19
 NONE_STORED = pytest.param(None, marks=pytest.mark.skip(reason="results/ has no record yet"))
@@ -59,7 +57,7 @@ def validator() -> Any:
     ids=lambda p: p and p.stem,
 )
 def test_record_is_valid_and_consistent(path: Path, validator: Any) -> None:
-    document = as_today(load(path))
+    document = load(path)
     validator.validate(document)
     names = {kernel["name"] for kernel in document["context"]["gemm"]["kernels"]}
     for row in rows(document):
@@ -90,7 +88,7 @@ def test_schema_refuses_what_is_not_a_record(gpu_path: Path, validator: Any) -> 
     probe = (*run, "measured_ceilings", 0)
     for place, value in (
         ((*run, "surplus"), 1),
-        ((*run, "schema"), 3),
+        ((*run, "schema"), 4),
         ((*run, "conformance"), ""),
         ((*run, "time", "surplus"), 1),
         ((*run, "time", "wall_seconds"), 0),
@@ -121,9 +119,9 @@ def test_schema_refuses_what_is_not_a_record(gpu_path: Path, validator: Any) -> 
         ((*row, "versus", "confidence"), 1.5),
         ((*row, "versus", "surplus"), 1),
         ((*row, "departures"), [""]),
-        ((*row, "departures"), [{"code": "two words", "value": None, "text": "why"}]),
+        ((*row, "departures"), [{"code": "two words", "value": None}]),
     ):
-        document = as_today(load(gpu_path))
+        document = load(gpu_path)
         assert document["benchmarks"][LARGE]["gemm"]["versus"], "LARGE has every key"
         validator.validate(document)
         *path, key = place
@@ -135,7 +133,7 @@ def test_schema_refuses_what_is_not_a_record(gpu_path: Path, validator: Any) -> 
 
 
 def test_transfers_have_parts_that_fit_their_time(ladder_path: Path, validator: Any) -> None:
-    document = as_today(load(ladder_path))
+    document = load(ladder_path)
     (row, *_) = (row for row in rows(document) if row["transfer"])
     parts = row["end_to_end"]
     copies = parts["to_device_seconds"] + parts["from_device_seconds"]

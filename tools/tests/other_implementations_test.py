@@ -18,7 +18,7 @@ STORED = (
     / "results"
     / "nvidia-h200"
     / "other_implementations"
-    / "20261122T033856Z-4e3e58ec99e7.json"
+    / "20261122T033856Z-4e3e58ec99e7.json.gz"
 )
 # It has a GPU where FAKE_GPU says so, and writes down how it was called, or the record that is set.
 BENCH = """#!/usr/bin/env bash

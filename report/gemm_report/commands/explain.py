@@ -10,7 +10,7 @@ examples:
   gemm-report explain Tiled/tile:32 64x8192x512 --versus cuBLAS/math:default --markdown
   gemm-report explain WgmmaPersistent 8192 --precision bf16 -o build/why
   gemm-report explain my 4096 --gemm_kernel=my.cu --gemm_define=TILE:16 --versus Naive
-  gemm-report explain WarpTile 4096 --record results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
+  gemm-report explain WarpTile 4096 --record build/record.json.gz
   gemm-report explain WgmmaPersistent 8192 --precision bf16 --record build/why/record.json \\
     --counters build/why/counters.json
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from gemm_report.collection import Refusals, records_given
 from gemm_report.document import InputError
+from gemm_report.guideline import sentence
 from gemm_report.record import Record, Row
 from gemm_report.terminal import printable
 from gemm_report.text import whole_file, write_csv
@@ -80,7 +81,7 @@ COLUMNS: Sequence[Column] = (
     Column("throttle_reasons", str, "what limited the clocks",
            lambda record, row: "; ".join(row.held_by) if row.clocks else None),
     Column("departures", str, "from the measurement guideline",
-           lambda record, row: "; ".join(each.text for each in row.departures)),
+           lambda record, row: "; ".join(map(sentence, row.departures))),
     Column("dram_bytes", float, "modelled", "traffic.dram_bytes"),
     Column("l2_bytes", float, "modelled", "traffic.l2_bytes"),
     Column("shared_bytes", float, "modelled, with bank conflicts", "traffic.shared_bytes"),

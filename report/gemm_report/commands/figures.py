@@ -1,7 +1,7 @@
 """Write the figures of records (PNG, SVG, CSV).
 
 examples:
-  gemm-report figures results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
+  gemm-report figures results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json.gz
   gemm-report figures new.json --versus old.json --only roofline
   gemm-report figures settled.json --versus burst.json --only burst
   gemm-report figures record.json --hierarchy 'Wgmma.*/bf16/4096x' --only hierarchy

@@ -1,8 +1,8 @@
 """Update the figures of the kernels in kernels/README.md.
 
 examples:
-  gemm-report kernels results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
-  gemm-report kernels results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json --check
+  gemm-report kernels results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json.gz
+  gemm-report kernels results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json.gz --check
 
 exit codes:
   0  done

@@ -1,8 +1,8 @@
 """Update the pictures and tables of README.md and docs/results.md.
 
 examples:
-  gemm-report readme results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
-  gemm-report readme results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json --check
+  gemm-report readme results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json.gz
+  gemm-report readme results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json.gz --check
 
 exit codes:
   0  done

@@ -4,7 +4,7 @@ The page is one file: its figures are in it, and it asks no network. Next to it 
 PNG and SVG, and their data as CSV; those of one precision in a folder of its name.
 
 examples:
-  gemm-report report results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
+  gemm-report report results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json.gz
   gemm-report report results -o site
 
 exit codes:

@@ -1,7 +1,7 @@
 """Show the best point of each parameter grid and draw the grids.
 
 examples:
-  gemm-report tune results/nvidia-h200/tuning/RECORD.json
+  gemm-report tune grid.json.gz
   gemm-report tune grid.json -o build/grid
 
 exit codes:

@@ -15,7 +15,7 @@ H200 = Path(__file__).parents[3] / "results" / "nvidia-h200"
 
 @pytest.fixture(scope="module")
 def record() -> Record:
-    return read_record(H200 / "20261121T131126Z-3c362ff3dc00.json")
+    return read_record(H200 / "20261121T131126Z-3c362ff3dc00.json.gz")
 
 
 def row_of(record: Record, label: str, size: int = 4096) -> Row:

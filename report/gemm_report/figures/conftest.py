@@ -13,7 +13,7 @@ RESULTS = Path(__file__).parents[3] / "results"
 @pytest.fixture(scope="session")
 def h200() -> Record:
     """The default suite: 372 rows in eight precisions, as if power was read for long enough."""
-    record = read_record(RESULTS / "nvidia-h200" / "20261122T190535Z-ffd85c8f2be2.json")
+    record = read_record(RESULTS / "nvidia-h200" / "20261122T190535Z-ffd85c8f2be2.json.gz")
     rows = (
         dataclasses.replace(row, clocks=dataclasses.replace(row.clocks, readings=100))
         if row.clocks
@@ -34,7 +34,7 @@ def three(h200: Record) -> Record:
 @pytest.fixture(scope="session")
 def epyc() -> Record:
     """A processor: roofs measured, no power known."""
-    return read_record(RESULTS / "amd-epyc" / "20261121T105640Z-937303dac991.json")
+    return read_record(RESULTS / "amd-epyc" / "20261121T105640Z-937303dac991.json.gz")
 
 
 @pytest.fixture(scope="session")

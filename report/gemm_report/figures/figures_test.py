@@ -372,7 +372,7 @@ def test_the_hierarchy_is_of_chosen_rows_of_one_precision(h200: Record) -> None:
 
 def test_a_burst_is_compared_with_steady_state_whichever_comes_first() -> None:
     settled, fast = (
-        read_record(RESULTS / "nvidia-h200" / f"20261121T{name}-e00744316788.json")
+        read_record(RESULTS / "nvidia-h200" / f"20261121T{name}-e00744316788.json.gz")
         for name in ("073701Z", "074230Z")
     )
     cases = burst.pairs_of(settled, fast)

@@ -266,7 +266,7 @@ def test_the_projects_own_results_show_changes(tmp_path: Path) -> None:
     assert all(trend.shows for trend in its)
     write_pages(tmp_path, history, trends)
     assert sum(path.stat().st_size for path in tmp_path.rglob("*.html")) < 10e6
-    stored = own_files("results/*/*.json")
+    stored = own_files("results/*/*.json.gz")
     assert stored and all(timing.flop > 0 for timing in read(stored[0])[1])
 
 

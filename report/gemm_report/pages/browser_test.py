@@ -15,7 +15,7 @@ from gemm_report.pages.record_page import record_page, write_page
 from gemm_report.pages.render import Html, document
 from gemm_report.record import DeviceCode, Record, read_record
 
-SUITE = Path(__file__).parents[3] / "results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json"
+SUITE = Path(__file__).parents[3] / "results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json.gz"
 HOSTILE = (
     "</script></td><script>window.ran = 1; alert(1)</script><img src=x onerror='window.ran = 2'>"
     '"\'><svg onload="window.ran = 3"><b id=injected>&amp;&lt; $x^2$ $\\frac{$ \x1b[31m\0\u202e'
@@ -291,7 +291,7 @@ def test_names_full_of_html_stay_text(browser: Any, gpu: Record, tmp_path: Path)
             kernel=HOSTILE if row.kernel == "Tiled" else row.kernel,
             failed=row.failed and HOSTILE,
             skipped=row.skipped and HOSTILE,
-            departures=tuple(dataclasses.replace(d, text=HOSTILE) for d in row.departures),
+            departures=tuple(dataclasses.replace(d, code=HOSTILE) for d in row.departures),
             device_kernels=(HOSTILE,),
         )
         for row in gpu.rows

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from gemm_report.comparison.conditions import options_of
+from gemm_report.guideline import sentence
 from gemm_report.pages.render import Cell, Column, Html, Line, joined, rendered, table, tag
 from gemm_report.record import EndToEnd, Kernel, Record, Row
 from gemm_report.rows import ordered_rows
@@ -180,7 +181,7 @@ def _facts(row: Row, kernel: Kernel | None) -> list[tuple[str, object]]:
     return [
         ("failed", row.failed),
         ("skipped", row.skipped),
-        ("off-guideline", "; ".join(each.text for each in row.departures)),
+        ("off-guideline", "; ".join(map(sentence, row.departures))),
         ("throttled", row.throttled and f"{percent(row.throttled_share)} of the time: "
          f"{', '.join(row.held_by) or 'reason not recorded'}"),
         ("idea", kernel and kernel.idea),

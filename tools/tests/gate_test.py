@@ -32,9 +32,14 @@ MEASURE = f"""#!/bin/sh
 ' '''
 import json, os, pathlib, random, sys
 sources = pathlib.Path("@SOURCES@")
+if sys.argv[1:] == ["--help"]:
+    print("" if (sources / "old").exists() else "  --gemm_plans=FILE")
+    sys.exit()
 out = next(a.partition("=")[2] for a in sys.argv if a.startswith("--benchmark_out="))
 with open(os.environ["LOG"], "a") as log:
     print(out, file=log)
+with open(os.environ["LOG"] + ".plans", "a") as log:
+    print(*[a.partition("=")[2] for a in sys.argv if a.startswith("--gemm_plans=")], file=log)
 document = json.loads((sources / "record.json").read_text())
 for benchmark in document["benchmarks"]:
     if benchmark.get("gemm", {{}}).get("seconds"):
@@ -104,6 +109,31 @@ def test_both_sides_are_interleaved(project: Path) -> None:
     assert done.returncode == 2, done.stderr
     assert "3 runs per side are needed" in " ".join(done.stdout.split())
     assert runs(project) == ["base/1.json", "new/1.json", "new/2.json", "base/2.json"]
+
+
+def plan_files(project: Path) -> list[str]:
+    lines = (project.parent / "log.plans").read_text(encoding="utf-8").splitlines()
+    return [Path(line).name for line in lines]
+
+
+def test_each_side_has_a_file_of_plans_of_its_own(project: Path) -> None:
+    gate(project, "main", "-n", "2", "-o", str(project.parent / "out"))
+    base, new = "plans-base.json", "plans-new.json"
+    assert plan_files(project) == [base, new, new, base]
+
+
+def test_a_file_of_plans_that_is_given_serves_both_sides(project: Path) -> None:
+    gate(project, "main", "-n", "1", "--gemm_plans=mine.json")
+    assert plan_files(project) == ["mine.json", "mine.json"]
+
+
+def test_a_commit_without_files_of_plans_runs(project: Path) -> None:
+    (project / "old").touch()
+    git(project, "add", "--all")
+    git(project, "-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "-m", "two")
+    (project / "old").unlink()
+    gate(project, "main", "-n", "1")
+    assert plan_files(project) == ["", "plans-new.json"]
 
 
 def test_a_slower_tree_exits_with_1(project: Path) -> None:

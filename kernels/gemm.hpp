@@ -115,7 +115,7 @@ struct Candidate {
 };
 
 // The plan that a kernel runs, and where it comes from: "tried" now, "cached" from an earlier
-// trial, or "model".
+// trial, "nearest" from a trial with another m, or "model".
 struct PlanChoice {
   std::string name, source;
   bool operator==(const PlanChoice&) const = default;

@@ -7,13 +7,16 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 #include "kernels/layout.hpp"
 
@@ -99,6 +102,14 @@ class Lock {
   int file_;
 };
 
+// A key without m.
+std::pair<std::string, std::string> around_m(const Problem& p, const Device& device, int driver) {
+  static const std::string code = build_id();
+  return {device.name + " " + std::to_string(driver) + " " + code + " " +
+              std::string(traits_of(p.precision).name) + " " + std::string(name_of(p.layout)) + " ",
+          "x" + std::to_string(p.n) + "x" + std::to_string(p.k)};
+}
+
 // Whether the file has `changes` now.
 bool write(const json& changes) {
   const std::filesystem::path& path = file();
@@ -120,10 +131,8 @@ bool write(const json& changes) {
 }  // namespace
 
 std::string plan_key(const Problem& p, const Device& device, int driver) {
-  static const std::string code = build_id();
-  return device.name + " " + std::to_string(driver) + " " + code + " " +
-         std::string(traits_of(p.precision).name) + " " + std::string(name_of(p.layout)) + " " +
-         std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k);
+  const auto [before, after] = around_m(p, device, driver);
+  return before + std::to_string(p.m) + after;
 }
 
 void keep_plans_in(const std::filesystem::path& path) {
@@ -138,6 +147,24 @@ std::optional<std::string> kept_plan(const std::string& key) {
   const auto found = plans.find(key);
   if (found == plans.end() || !found->is_string()) return std::nullopt;
   return found->get<std::string>();
+}
+
+std::optional<std::string> plan_of_nearest_m(const Problem& p, const Device& device, int driver) {
+  if (file().empty()) return std::nullopt;
+  const auto [before, after] = around_m(p, device, driver);
+  std::optional<std::string> nearest;
+  double least = std::numeric_limits<double>::infinity();
+  const json plans = read();
+  for (const auto& [key, plan] : plans.items()) {
+    if (!plan.is_string() || !key.starts_with(before) || !key.ends_with(after)) continue;
+    const double m = std::atof(key.c_str() + before.size());
+    const double apart = std::abs(std::log(m / static_cast<double>(p.m)));
+    if (!(m >= 1) || apart > least) continue;
+    if (apart == least && m > static_cast<double>(p.m)) continue;
+    least = apart;
+    nearest = plan.get<std::string>();
+  }
+  return nearest;
 }
 
 void keep_plan(const std::string& key, const std::string& plan) {

@@ -21,6 +21,10 @@ void keep_plans_in(const std::filesystem::path& file);
 // The plan in the file. Nothing if there is none; a file that cannot be read has none.
 std::optional<std::string> kept_plan(const std::string& key);
 
+// The plan in the file that was kept for the nearest m, by ratio, of a problem that is otherwise
+// this one: of two equally near the smaller m. Nothing if there is none.
+std::optional<std::string> plan_of_nearest_m(const Problem& p, const Device& device, int driver);
+
 // Adds it under a lock, so that processes may share the file. Does nothing where it cannot.
 void keep_plan(const std::string& key, const std::string& plan);
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -38,6 +39,28 @@ TEST_F(Plans, AreFoundAgain) {
   keep_plan("a", "Rasterized");
   EXPECT_EQ(kept_plan("a"), "Rasterized");
   EXPECT_EQ(kept_plan("b"), "Gemv");
+}
+
+TEST_F(Plans, OfTheNearestMAreByRatioAndOtherwiseEqual) {
+  const Device gpu{.name = "GPU"};
+  const auto problem = [](std::int64_t m, std::int64_t k = 512) {
+    return Problem{m, 256, k, Precision::bf16, Layout::nt};
+  };
+  const auto nearest = [&](std::int64_t m) { return plan_of_nearest_m(problem(m), gpu, 13000); };
+  EXPECT_EQ(nearest(8), std::nullopt);
+  keep_plan(plan_key(problem(1), gpu, 13000), "one");
+  keep_plan(plan_key(problem(16), gpu, 13000), "16");
+  keep_plan(plan_key(problem(64), gpu, 13000), "64");
+  keep_plan(plan_key(problem(30, 513), gpu, 13000), "other k");
+  keep_plan(plan_key(problem(30), gpu, 12080), "other driver");
+  keep_plan(plan_key(problem(30), {.name = "GPU 2"}, 13000), "other GPU");
+  EXPECT_EQ(nearest(1), "one");
+  EXPECT_EQ(nearest(3), "one");
+  EXPECT_EQ(nearest(5), "16");
+  EXPECT_EQ(nearest(31), "16");
+  EXPECT_EQ(nearest(32), "16") << "equally near";
+  EXPECT_EQ(nearest(33), "64");
+  EXPECT_EQ(nearest(1 << 30), "64");
 }
 
 TEST_F(Plans, OfABrokenFileAreNone) {

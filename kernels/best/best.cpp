@@ -2,7 +2,9 @@
 // a trial of up to 0.4 s chooses from it, and the choice is kept on disk (plans.hpp). There is no
 // table of sizes. The record names the plan and the GPU kernel that ran.
 //
-// pick:model runs the plan of the shortest prediction, without a trial.
+// pick:model runs the plan of the shortest prediction, without a trial. pick:nearest runs what a
+// trial chose for the nearest m with the same n and k: where m changes from call to call, as where
+// a language model decodes, there is no time for trials.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -97,10 +99,43 @@ std::string fastest_of(const std::vector<Candidate>& all, const Problem& p, cons
   return all[Trial().fastest(works)].plan;
 }
 
-std::string key_of(const Problem& p, const Device& device) {
+int driver_version() {
   int driver = 0;
   cudaDriverGetVersion(&driver);
-  return plan_key(p, device, driver);
+  return driver;
+}
+
+std::string key_of(const Problem& p, const Device& device) {
+  return plan_key(p, device, driver_version());
+}
+
+// A plan, and its PlanChoice::source.
+struct Chosen {
+  Candidate plan;
+  const char* source;
+};
+
+Chosen predicted(const Problem& p, const Device& device) {
+  return {plans_of(p, device).front(), "model"};
+}
+
+// So many parts of the names of two plans agree from their beginning: kernel, tile, then how tiles
+// are cut, which depends on m.
+std::ptrdiff_t agreement(const std::string& one, const std::string& other) {
+  const auto differ = std::ranges::mismatch(one, other);
+  if (differ.in1 == one.end() && differ.in2 == other.end()) return std::ranges::count(one, '/') + 1;
+  return std::count(one.begin(), differ.in1, '/');
+}
+
+// The plan most like that of the nearest m, of several the one of the shortest prediction. That of
+// the shortest prediction of all where no m was tried, or where this m has no plan of that kernel.
+Chosen nearest(const Problem& p, const Device& device) {
+  const std::vector<Candidate> all = plans_of(p, device);
+  const auto kept = plan_of_nearest_m(p, device, driver_version());
+  const auto agrees = [&](const Candidate& one) { return kept ? agreement(*kept, one.plan) : 0; };
+  const Candidate& most = *std::ranges::max_element(all, {}, agrees);
+  if (agrees(most) == 0) return {most, "model"};
+  return {most, kept_plan(key_of(p, device)) == most.plan ? "cached" : "nearest"};
 }
 
 // What was chosen, for the operand sets of all cases.
@@ -127,11 +162,6 @@ class Choices {
   }
 
  private:
-  struct Chosen {
-    Candidate plan;
-    const char* source;  // as PlanChoice::source
-  };
-
   static Chosen choose(const std::string& key, const Problem& p, const Device& device,
                        const Operands& o) {
     const std::vector<Candidate> all = plans_of(p, device);
@@ -146,7 +176,7 @@ class Choices {
   std::map<std::string, Chosen> chosen_;
 };
 
-Kernel best(bool tried) {
+Kernel best() {
   Kernel kernel{
       .name = "Best",
       .idea = "Times the plans that a model puts first, and runs the fastest.",
@@ -163,16 +193,11 @@ Kernel best(bool tried) {
         return "requires a precision and layout of a kernel with a model of its work";
       },
   };
-  if (!tried) {
-    kernel.parameters = {{"pick", "model"}};
-    kernel.variant = true;
-    kernel.candidates = [](const Problem& p, const Device& device) {
-      std::vector<Candidate> all = plans_of(p, device);
-      all.resize(1);
-      return all;
-    };
-    return kernel;
-  }
+  return kernel;
+}
+
+Kernel tried() {
+  Kernel kernel = best();
   const auto choices = std::make_shared<Choices>();
   kernel.traffic = [choices](const Problem& p, const Device& device) {
     return choices->plan(p, device).work.traffic;
@@ -186,8 +211,27 @@ Kernel best(bool tried) {
   return kernel;
 }
 
-const Registration tried(best(true));
-const Registration predicted(best(false));
+// Run on request.
+Kernel untried(const char* pick, Chosen (*choose)(const Problem&, const Device&)) {
+  Kernel kernel = best();
+  kernel.parameters = {{"pick", pick}};
+  kernel.variant = true;
+  kernel.traffic = [=](const Problem& p, const Device& device) {
+    return choose(p, device).plan.work.traffic;
+  };
+  kernel.chosen = [=](const Problem& p, const Device& device) {
+    const Chosen found = choose(p, device);
+    return PlanChoice{found.plan.plan, found.source};
+  };
+  kernel.prepare = [=](const Problem& p, const Device& device, const Operands& o) {
+    return choose(p, device).plan.prepare(o);
+  };
+  return kernel;
+}
+
+const Registration registrations[] = {Registration(tried()),
+                                      Registration(untried("model", predicted)),
+                                      Registration(untried("nearest", nearest))};
 
 }  // namespace
 }  // namespace gemm::best

@@ -473,7 +473,7 @@ class Plan:
     """Which of its plans a kernel ran, and where that comes from."""
 
     name: Text
-    source: Literal["tried", "cached", "model"]
+    source: Literal["tried", "cached", "nearest", "model"]
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,14 @@ bool write(const json& changes) {
 
 }  // namespace
 
+std::vector<Candidate> plans_of(const Kernel& kernel, const Problem& p, const Device& device) {
+  if (kernel.candidates) return kernel.candidates(p, device);
+  const auto prepare = [prepare = kernel.prepare, p, device](const Operands& o) {
+    return prepare(p, device, o);
+  };
+  return {{"", kernel.work ? kernel.work(p, device) : Work{}, prepare}};
+}
+
 std::string plan_key(const Problem& p, const Device& device, int driver) {
   const auto [before, after] = around_m(p, device, driver);
   return before + std::to_string(p.m) + after;

@@ -1,15 +1,20 @@
-// Which plan a trial chose for a problem, kept in a file, so that the next run starts at once and
-// runs the same plan. A key names all on which the choice depends: GPU, driver, machine code and
-// problem.
+// The plans of a kernel, and which of them a trial chose for a problem: that is kept in a file, so
+// that the next run starts at once and runs the same plan. A key names all on which the choice
+// depends: GPU, driver, machine code and problem.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/gemm.hpp"
 
 namespace gemm {
+
+// At least one. Called where `unsupported` has no reason; without a model of its work that is
+// empty.
+std::vector<Candidate> plans_of(const Kernel& kernel, const Problem& p, const Device& device);
 
 // `driver`: its version, as CUDA counts them.
 std::string plan_key(const Problem& p, const Device& device, int driver);

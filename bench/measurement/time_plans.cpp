@@ -16,6 +16,7 @@
 #include "bench/timing/timing.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/parts/cost.hpp"
+#include "kernels/plans.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm::bench {
@@ -95,13 +96,7 @@ void time_plans(Backend& backend, const Problem& p, double limit, double sample_
         !has(kernel.layouts, p.layout) ||
         (kernel.unsupported && kernel.unsupported(p, backend.device())))
       continue;
-    std::vector<Candidate> candidates;
-    if (kernel.candidates)
-      candidates = kernel.candidates(p, backend.device());
-    else
-      candidates.push_back(
-          {"", ours ? kernel.work(p, backend.device()) : Work{},
-           [&](const Operands& o) { return kernel.prepare(p, backend.device(), o); }});
+    const std::vector<Candidate> candidates = plans_of(kernel, p, backend.device());
     const auto predicted = [&](const Candidate& one) {
       return seconds(one.work, backend.device());
     };

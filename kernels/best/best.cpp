@@ -44,16 +44,7 @@ std::vector<Candidate> plans_of(const Problem& p, const Device& device) {
     const bool repeats_point =
         kernel.parameters.empty() && !kernel.candidates && is_tunable(kernel.name);
     if (!runs(kernel, p, device) || repeats_point) continue;
-    std::vector<Candidate> plans;
-    if (kernel.candidates) {
-      plans = kernel.candidates(p, device);
-    } else {
-      const auto prepare = [&kernel, p, device](const Operands& o) {
-        return kernel.prepare(p, device, o);
-      };
-      plans.push_back({"", kernel.work(p, device), prepare});
-    }
-    for (Candidate& plan : plans) {
+    for (Candidate& plan : gemm::plans_of(kernel, p, device)) {
       plan.plan = kernel.label() + (plan.plan.empty() ? "" : "/") + plan.plan;
       all.emplace_back(seconds(plan.work, device), std::move(plan));
     }

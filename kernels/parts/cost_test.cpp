@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/layout.hpp"
+#include "kernels/plans.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm {
@@ -71,11 +72,7 @@ TEST(Cost, OfEveryPlanIsATime) {
                                       {16, large, large}}) {
           const Problem p{m, n, k, precision, layout};
           if (kernel.unsupported && kernel.unsupported(p, kHopper)) continue;
-          std::vector<Candidate> all;
-          if (kernel.candidates)
-            all = kernel.candidates(p, kHopper);
-          else
-            all.push_back({"", kernel.work(p, kHopper), nullptr});
+          const std::vector<Candidate> all = plans_of(kernel, p, kHopper);
           ASSERT_FALSE(all.empty()) << kernel.label();
           std::set<std::string> names;
           for (const Candidate& one : all) {

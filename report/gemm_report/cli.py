@@ -16,7 +16,7 @@ from gemm_report.terminal import called, complain, printable
 
 # What a command needs beyond the standard library it imports when it runs: figures need
 # matplotlib, comparisons do not, and --help needs nothing.
-_NAMES = "figures report history readme kernels tune ratios compare gate fleet explain"
+_NAMES = "figures report history readme kernels tune ratios compare fleet explain"
 COMMANDS = {n: import_module(f"gemm_report.commands.{n}") for n in (*_NAMES.split(), "export")}
 
 DEFECT = 4
@@ -31,13 +31,13 @@ examples:
 
 exit codes:
   0  done
-  1  readme or kernels --check: the file is not what the record gives; compare or gate: a
-     regression; explain: there are no counters
-  2  compare or gate: not enough data
+  1  readme or kernels --check: the file is not what the record gives; compare: a regression;
+     explain: there are no counters
+  2  compare: not enough data
   3  bad input or usage, or output that cannot be written: one line on standard error says which
      file, and what to do
   4  a defect of gemm-report, with a traceback
-  5, 6, 7  compare or gate: a wrong result, missing cases, sides that are not alike
+  5, 6, 7  compare: a wrong result, missing cases, sides that are not alike
   130  interrupted
 """
 

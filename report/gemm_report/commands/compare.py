@@ -12,9 +12,8 @@ verdicts, by intervals that hold for all cases together with 95 %:
   ambiguous  anything else; a line says what is missing
 
 Machine code that is the same, another or not known is a suspect that is named, no reason for a
-verdict. --across names conditions that may differ between the sides: device, gpu, driver, library,
-power (limit), clock (setting), build (type), fill, state, cache. They are named in the second line.
---across=device tells the speed of NEW over BASE by precision, per clock and per watt; no verdict.
+verdict. --across names conditions that may differ between the sides: gpu, driver, library, power
+(limit), clock (setting), build (type), fill, state, cache. They are named in the second line.
 
 --json: `cases` (worst first) have name, verdict, base_seconds, new_seconds, ratio (NEW over BASE),
 cycles (ratio), time (ratio of the processes that are compared, low and high of its interval), sd,
@@ -28,7 +27,6 @@ examples:
   gemm-report compare before/ after/ --threshold=2 --markdown=comment.md --html=changes.html
   gemm-report compare before/ after/ --require-power=5 --strict
   gemm-report compare cuda-13.0/ cuda-13.1/ --across=driver,library
-  gemm-report compare h100.json h200.json --across=device
 
 exit codes:
   7  conditions differ that --across does not name, or the devices: nothing was compared
@@ -45,36 +43,28 @@ If several apply, the first of these counts.
 """
 
 import argparse
-import json
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.comparison.conditions import ACROSS, apart
-from gemm_report.comparison.devices import HEAD, ratios
 from gemm_report.comparison.run import Run, run_of
 from gemm_report.document import InputError, RecordError
 from gemm_report.record import read_record
 from gemm_report.terminal import complain
-from gemm_report.text import columns, markdown_table, whole_file
+from gemm_report.text import whole_file
 
 if TYPE_CHECKING:
     from gemm_report.comparison.verdict import Comparison
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    command.add_argument("base", type=Path, metavar="BASE", help="a record, or a folder of them")
-    command.add_argument("new", type=Path, metavar="NEW", help="the same, to be compared")
-    add_comparison(command)
-
-
-def add_comparison(command: argparse.ArgumentParser) -> None:
-    """The options of every comparison."""
     option = command.add_argument
+    option("base", type=Path, metavar="BASE", help="a record, or a folder of them")
+    option("new", type=Path, metavar="NEW", help="the same, to be compared")
     said = "the smallest difference that matters (default 1)"
     option("--threshold", type=_percent, default=0.01, metavar="PERCENT", help=said)
     said = "exit with 2 unless such a slowdown would be found (default 10, or twice the threshold)"
@@ -90,12 +80,6 @@ def add_comparison(command: argparse.ArgumentParser) -> None:
     option("--markdown", metavar="FILE", help="write Markdown (- is the console)")
     option("--json", metavar="FILE", help="write everything as JSON (- is the console)")
     option("--html", metavar="FILE", help="write a page for the browser")
-
-
-def run(options: argparse.Namespace) -> int:
-    refusals = Refusals()
-    base, new = runs_of(options.base, refusals), runs_of(options.new, refusals)
-    return judged(options, base, new, refusals)
 
 
 def runs_of(path: Path, refusals: Refusals) -> list[Run]:
@@ -120,14 +104,13 @@ def readable(paths: Iterable[Path], refusals: Refusals) -> list[Run]:
     return known
 
 
-def judged(options: argparse.Namespace, base: list[Run], new: list[Run], refusals: Refusals) -> int:
-    """Compares, tells as the options say, and gives the exit code."""
+def run(options: argparse.Namespace) -> int:
     from gemm_report.comparison import output, page
     from gemm_report.comparison.verdict import Ending, compare
 
+    refusals = Refusals()
+    base, new = runs_of(options.base, refusals), runs_of(options.new, refusals)
     other = _other_device(base, new)
-    if other and "device" in options.across:
-        return _across(options, base, new, refusals)
     differing = apart(*([run.record for run in side if run.record] for side in (base, new)))
     refused = [(name, told) for name, told in differing.items() if name not in options.across]
     if other or refused:
@@ -154,8 +137,6 @@ def judged(options: argparse.Namespace, base: list[Run], new: list[Run], refusal
     _write(options.markdown, lambda: output.markdown(comparison), refusals)
     _write(options.json, lambda: output.as_json(comparison, code), refusals)
     _write(options.html, lambda: page.page(comparison), refusals)
-    summary = getattr(options, "summary", None)
-    _write(summary, lambda: output.markdown(comparison), refusals, append=True)
     return _ending(comparison, refusals)
 
 
@@ -168,29 +149,7 @@ def _ending(comparison: "Comparison", refusals: Refusals) -> int:
     return int(found) if sure or not refusals.count else refusals.exit_code
 
 
-def _across(
-    options: argparse.Namespace, base: list[Run], new: list[Run], refusals: Refusals
-) -> int:
-    """Tells how two devices differ."""
-    found = ratios(base, new)
-    if not found:
-        raise RecordError(f"{new[0].path}: has no case of {base[0].path}: give runs of the same")
-    said = f"{new[0].device} over {base[0].device}: geometric means, no verdict on code"
-    cells = [each.cells() for each in found]
-    with refusals:
-        if options.html:
-            raise InputError("--html: has no page for two devices: give --markdown or --json")
-    if "-" not in (options.markdown, options.json):
-        print(f"{said}\n\n{columns([HEAD, *cells], left=1)}")
-    document = [asdict(each) for each in found]
-    _write(options.markdown, lambda: f"### {said}\n\n{markdown_table(HEAD, cells)}\n", refusals)
-    _write(options.json, lambda: json.dumps(document, indent=1) + "\n", refusals)
-    return refusals.exit_code
-
-
-def _write(
-    to: str | None, made: Callable[[], str], refusals: Refusals, append: bool = False
-) -> None:
+def _write(to: str | None, made: Callable[[], str], refusals: Refusals) -> None:
     """What is wanted is made. What cannot be written is told, and the rest goes on."""
     if not to:
         return
@@ -199,9 +158,6 @@ def _write(
         try:
             if to == "-":
                 print(text, end="")
-            elif append:
-                with Path(to).open("a", encoding="utf-8") as file:
-                    file.write(text)
             else:
                 with whole_file(Path(to)) as part:
                     part.write_text(text, encoding="utf-8")
@@ -217,7 +173,7 @@ def _other_device(base: list[Run], new: list[Run]) -> str | None:
         if devices := run.unlike(first):
             return (
                 f"{run.path}: was made on {devices[0]}, {first.path} on {devices[1]}: "
-                "give runs of one, or --across=device"
+                "give runs of one device"
             )
     return None
 

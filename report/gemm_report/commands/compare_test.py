@@ -204,7 +204,7 @@ def test_the_slower_case_comes_first(sides: Sides, capsys: pytest.CaptureFixture
     [
         (["--threshold=0"], "'0' is no percentage"),
         (["--threshold=nan"], "'nan' is no percentage"),
-        (["--across=driver,weather"], "'weather' is none of device, gpu, driver"),
+        (["--across=driver,weather"], "'weather' is none of gpu, driver"),
     ],
 )
 def test_bad_options_give_one_line(
@@ -243,23 +243,6 @@ def test_another_device_is_refused_unless_told(
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert f"{other}: was made on Other GPU, {gpu_path} on Test GPU" in said
-
-
-def test_two_devices_are_told_apart_without_a_verdict(
-    rewritten: Rewritten, gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    other = rewritten("other.json", 2.0, rename_device, clock=0.5)
-    files = tmp_path / "a.md", tmp_path / "a.json"
-    options = "--across=device", "--markdown", files[0], "--json", files[1]
-    assert compare(gpu_path, other, *options) == OK
-    said = capsys.readouterr().out
-    assert said.startswith("Other GPU over Test GPU: geometric means, no verdict")
-    assert "slower" not in said.replace("slowest", "")
-    (fp32,) = (each for each in json.loads(files[1].read_text()) if each["precision"] == "FP32")
-    assert fp32["speed"] == pytest.approx(0.5)
-    assert fp32["per_clock"] in (None, pytest.approx(1.0))
-    assert files[0].read_text().startswith("### Other GPU over Test GPU")
-    assert compare(gpu_path, other, "--across=device", "--html", tmp_path / "a.html") == BAD_INPUT
 
 
 def test_what_differs_is_named(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:

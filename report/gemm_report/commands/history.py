@@ -3,7 +3,7 @@
 examples:
   gemm-report history results
   gemm-report history results -o build/history
-  gemm-report history results/nvidia-h200 --json changes.json
+  gemm-report history results/nvidia-h200 --all
 
 exit codes:
   0  done
@@ -23,12 +23,11 @@ def add(command: argparse.ArgumentParser) -> None:
     option("folder", type=Path, metavar="DIR", help="with records, such as results")
     said = "write pages for the browser into OUT"
     option("-o", "--output", type=Path, metavar="OUT", help=said)
-    option("--json", type=Path, metavar="FILE", help="write what was found")
     option("--all", action="store_true", help="list all changes, not only the newest 20")
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.history.output import as_json, as_text
+    from gemm_report.history.output import as_text
     from gemm_report.history.pages import write_pages
     from gemm_report.history.series import read_history
     from gemm_report.history.trends import find_trends
@@ -40,9 +39,6 @@ def run(options: argparse.Namespace) -> int:
         return BAD_INPUT
     trends = find_trends(history)
     print(as_text(history, trends, None if options.all else 20))
-    if options.json:
-        options.json.write_text(as_json(history, trends), encoding="utf-8")
-        print(options.json)
     if options.output:
         print(write_pages(options.output, history, trends))
     return refusals.exit_code

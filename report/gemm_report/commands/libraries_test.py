@@ -1,4 +1,4 @@
-"""Records with two releases of a library: what compare, gate and history make of them."""
+"""Records with two releases of a library: what compare and history make of them."""
 
 import json
 from collections.abc import Callable
@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from gemm_report.cli import main
+from gemm_report.collection import Refusals
+from gemm_report.history.series import read_history
+from gemm_report.history.trends import find_trends
 
 Rewritten = Callable[..., Path]
 REGRESSION, REFUSED = 1, 7
@@ -112,15 +115,6 @@ def test_a_release_that_is_not_known_is_told_and_compared(
     assert f"libraries: not known in BASE, cuBLAS {NEW}" in said
 
 
-def test_the_gate_says_it_too(sides: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    folder = sides[0].parent
-    options = ["gate", str(folder), "--baseline=aaaaaaaa", f"--new={sides[1]}"]
-    assert main(options) == REFUSED
-    capsys.readouterr()
-    assert main([*options, "--across=library"]) == REGRESSION
-    assert NEW in capsys.readouterr().out.splitlines()[1]
-
-
 def test_history_puts_a_change_of_its_cases_down_to_the_library(
     rewritten: Rewritten, tmp_path: Path
 ) -> None:
@@ -135,15 +129,10 @@ def test_history_puts_a_change_of_its_cases_down_to_the_library(
                     row["seconds"] = {key: 1.3 * value for key, value in row["seconds"].items()}
 
         rewritten(f"records/{i:02}.json", 1 + 0.001 * (i % 3), dated)
-    out = tmp_path / "found.json"
-    assert main(["history", str(tmp_path / "records"), "--json", str(out)]) == 0
-    document = json.loads(out.read_text())
     suspects: dict[str, set[str]] = {"cuBLAS": set(), "Naive": set()}
-    for series in document["series"]:
-        for change in series["changes"]:
-            kinds = [suspect["what"] for suspect in change["suspects"]]
-            suspects[series["name"].partition("/")[0]].add(kinds[0] if kinds else "none")
+    for trend in find_trends(read_history(tmp_path / "records", Refusals())):
+        for each in trend.changes:
+            kinds = [suspect.what for suspect in each.suspects]
+            suspects[trend.series.case.kernel].add(kinds[0] if kinds else "none")
     assert suspects["cuBLAS"] == {"library"}
-    assert suspects["Naive"]
-    assert "library" not in suspects["Naive"]
-    assert document["records"][-1]["libraries"]["cuBLAS"] == NEW
+    assert suspects["Naive"] and "library" not in suspects["Naive"]

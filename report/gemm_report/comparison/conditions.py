@@ -46,9 +46,8 @@ CONDITIONS: Mapping[str, Callable[[Any], object]] = {
     "command": lambda record: " ".join(options_of(record)),
     **{name: attrgetter(f"method.{name}") for name in ("fill", "test", "state", "cache", "target")},
 }
-# Where these differ nothing is compared unless --across names them; the device is Run.unlike's.
+# Where these differ nothing is compared unless --across names them; of two devices nothing ever is.
 ACROSS: Mapping[str, str] = {
-    "device": "device",
     "gpu": "GPU",
     "driver": "driver",
     "library": "libraries",
@@ -75,7 +74,7 @@ def apart(base: Sequence[Record], new: Sequence[Record]) -> dict[str, str]:
     if changed:
         found["library"] = ", ".join(f"{name} {told}" for name, told in changed.items())
     for name, what in ACROSS.items():
-        if name in ("device", "library"):
+        if name == "library":
             continue
         sides = [dict.fromkeys(map(CONDITIONS[what], side)) for side in (base, new)]
         if len({*sides[0], *sides[1]} - {None}) > 1:
@@ -101,7 +100,7 @@ def library_changes(base: Sequence[Record], new: Sequence[Record]) -> dict[str, 
 def differences(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
     """What is not in ACROSS and differs between two sides or within one, a line for each."""
     found = []
-    others = [what for what in CONDITIONS if what not in (*ACROSS.values(), "commit")]
+    others = [what for what in CONDITIONS if what not in (*ACROSS.values(), "commit", "device")]
     for what in (*others, "libraries"):
         was, now = (
             list(dict.fromkeys("not known" if (v := CONDITIONS[what](r)) is None else str(v)

@@ -1,12 +1,10 @@
-"""History as text and as JSON: a change is one of the rate, since higher is better there."""
+"""History as text: a change is one of the rate, since higher is better there."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from gemm_report.grouping import grouped
 from gemm_report.history.changes import ENOUGH, Change
-from gemm_report.history.series import SETTINGS, History
+from gemm_report.history.series import History
 from gemm_report.history.trends import STEPS, Trend
 from gemm_report.text import columns
 
@@ -69,34 +67,3 @@ def device_lines(history: History, trends: Sequence[Trend]) -> list[str]:
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def as_json(history: History, trends: Sequence[Trend]) -> str:
-    """All that was found; SI units, `ratio` is new over old seconds, at the same clock if known."""
-    records = [
-        {"path": str(entry.path), "date": entry.date, "device": entry.device}
-        | {"complete": entry.complete, "libraries": dict(entry.libraries)}
-        | dict(zip(SETTINGS, entry.setting, strict=True))
-        for entry in history.entries
-    ]
-    series = [
-        {
-            "device": trend.series.device,
-            "name": str(trend.series.case),
-            "records": list(trend.series.record),
-            "seconds": trend.series.seconds.tolist(),
-            "failed": list(trend.series.failed),
-            "ended": trend.series.ended,
-            "strays": trend.strays,
-            "could_show": list(trend.shows),
-            "changes": [
-                asdict(each.change)
-                | {"record": trend.series.record[each.change.at], "gradual": each.change.gradual}
-                | {"suspects": [asdict(suspect) for suspect in each.suspects]}
-                for each in trend.changes
-            ],
-        }
-        for trend in trends
-    ]
-    document = {"schema": 2, "records": records, "series": series}
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"

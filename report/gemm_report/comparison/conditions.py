@@ -113,7 +113,22 @@ def differences(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
             continue
         if was != now or len(was) > 1:
             found.append(f"{what}: {', '.join(was)} in BASE, {', '.join(now)} in NEW")
-    return found
+    return [*found, *_plans(base, new)]
+
+
+def _plans(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
+    """In how many cases a kernel that chooses a plan chose others, and one of them."""
+    sides: list[dict[str, dict[str, None]]] = [{}, {}]
+    for plans, side in zip(sides, (base, new), strict=True):
+        for row in (row for record in side for row in record.rows if row.plan):
+            plans.setdefault(str(row.identity), {})[row.plan.name] = None
+    was, now = sides
+    changed = [name for name in was if name in now and was[name].keys() != now[name].keys()]
+    if not changed:
+        return []
+    first = changed[0]
+    told = f"{', '.join(was[first])} in BASE, {', '.join(now[first])} in NEW"
+    return [f"plans of {len(changed)} cases, such as {first}: {told}"]
 
 
 def incomplete(base: Sequence[Record], new: Sequence[Record]) -> list[str]:

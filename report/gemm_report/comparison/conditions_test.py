@@ -22,6 +22,7 @@ from gemm_report.record import (
     Health,
     Host,
     Library,
+    Plan,
     Readings,
     Record,
     Row,
@@ -162,3 +163,17 @@ def test_a_regression_is_one_where_load_explains_nothing(gpu: Record, shares: An
 
 def test_a_busy_host_is_told(gpu: Record) -> None:
     assert "host: quiet in BASE, busy in NEW" in told(slowed(gpu, 1, None), slowed(gpu, 1, 0.6))
+
+
+def test_plans_that_changed_are_counted_and_one_is_named(gpu: Record) -> None:
+    def planned(*names: str | None) -> Record:
+        rows = [row for row in gpu.rows if row.status == "timed"][: len(names)]
+        plans = [name and Plan(name, "tried") for name in names]
+        changed = (replace(r, plan=p) for r, p in zip(rows, plans, strict=True))
+        return replace(gpu, rows=tuple(changed))
+
+    base = planned("a", "b", "c", None)
+    assert differences([base], [planned("a", "b", "c", "d")]) == [], "what only one side chose"
+    (told,) = differences([base, base], [planned("a", "x", "y", None), base])
+    name = str(base.rows[1].identity)
+    assert told == f"plans of 2 cases, such as {name}: b in BASE, x, b in NEW"

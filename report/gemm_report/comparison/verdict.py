@@ -318,6 +318,9 @@ def _suspects(
         suspects.append(f"another release of the library: {release}")
     if cycles is not None and abs(cycles) < min(relevant, abs(d) / 2):
         suspects.append(_clock(base, new))
+    plans = [row.plan and row.plan.name for row in (base, new)]
+    if all(plans) and plans[0] != plans[1]:
+        suspects.append(f"another plan: {plans[0]} in BASE, {plans[1]} in NEW")
     codes = [row.fingerprint and (row.fingerprint, row.device_code) for row in (base, new)]
     kernels = base.device_kernels, new.device_kernels
     if all(kernels) and kernels[0] != kernels[1]:

@@ -14,7 +14,7 @@ from gemm_report.comparison.run import Run, Timed, run_of
 from gemm_report.comparison.verdict import Comparison, Ending, common_lines, compare
 from gemm_report.conftest import clocks
 from gemm_report.document import RecordError
-from gemm_report.record import DeviceCode, Record, Row
+from gemm_report.record import DeviceCode, Plan, Record, Row
 
 
 def name(i: int) -> str:
@@ -124,6 +124,13 @@ def test_single_values_of_other_tools_are_compared(scale: float) -> None:
             {"fingerprint": "a", "device_code": (dataclasses.replace(CODE, blocks=128),)},
             0.03,
             "the machine code changed",
+        ),
+        (
+            {"plan": Plan("small", "tried")},
+            {"plan": Plan("large", "cached")},
+            0.03,
+            "another plan: small in BASE, large in NEW; "
+            "whether the machine code changed is not known",
         ),
         (
             {"device_kernels": ("small",)},

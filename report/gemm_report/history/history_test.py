@@ -137,6 +137,22 @@ def few(ladder_path: Path, tmp_path: Path) -> Path:
     return made(ladder_path, tmp_path / "records", 12)
 
 
+def test_names_of_best_before_plans_are_those_of_today(few: Path) -> None:
+    def best(document: Any, i: int) -> None:
+        first, second = [row for row in rows(document) if row["kernel"] == "Naive"][:2]
+        for row in (first, second):
+            row |= {"kernel": "Best", "m": 512, "n": 512, "k": 512, "parameters": {}}
+        planned = i >= 6
+        (first if planned else second)["parameters"] = {"pick": "model" if planned else "tried"}
+        if planned:
+            second["plan"] = {"name": "tile 128", "source": "tried"}
+
+    made(few / "000.json", few / "best", 12, best)
+    series = read_history(few / "best", Refusals()).series
+    found = {str(each.case): len(each.record) for each in series if each.case.kernel == "Best"}
+    assert found == {"Best/f32/512x512x512": 12, "Best/pick:model/f32/512x512x512": 12}
+
+
 def test_gpus_of_a_model_are_pooled_and_states_are_not(few: Path) -> None:
     assert all(len(trend.series.record) == 12 for trend in trends_of(few))
     for path in sorted(few.glob("*.json"))[:5]:

@@ -27,6 +27,11 @@ from gemm_report.record import Identity, Record, Row, read_record
 SETTINGS = ("toolkit", "driver", "power limit", "build", "GPU", "commit")
 # Of the method; times are compared only where these are the same.
 STATE = ("test", "state", "fill", "cache")
+# Parameters of Best in records without plans, and those of the same today.
+_OF_BEST: Mapping[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {
+    (): (("pick", "model"),),
+    (("pick", "tried"),): (),
+}
 
 
 class Timing(NamedTuple):
@@ -168,7 +173,16 @@ def read(path: Path) -> tuple[Entry, list[Timing]]:
         libraries=record.releases,
     )
     told = (row for row in record.rows if row.status != "untimed")
-    return entry, [_timing(rows) for rows in grouped(told, lambda row: row.identity).values()]
+    planned = any(row.plan for row in record.rows)
+    cases = grouped(told, lambda row: _named_as_today(row.identity, planned))
+    return entry, [_timing(case, rows) for case, rows in cases.items()]
+
+
+def _named_as_today(case: Identity, planned: bool) -> Identity:
+    """Until records had plans, `Best` was the model's choice and its trial Best/pick:tried."""
+    if case.kernel != "Best" or planned:
+        return case
+    return case._replace(parameters=_OF_BEST.get(case.parameters, case.parameters))
 
 
 def _setting(record: Record) -> tuple[str | None, ...]:
@@ -190,13 +204,13 @@ def _setting(record: Record) -> tuple[str | None, ...]:
 _shared = lru_cache(maxsize=4096)(lambda case: case)
 
 
-def _timing(rows: Sequence[Row]) -> Timing:
+def _timing(case: Identity, rows: Sequence[Row]) -> Timing:
     """Of several repetitions the median, the faster of two: with its clock, as it took place."""
     timed = [(row.seconds.median, row) for row in rows if row.status == "timed" and row.seconds]
     timed.sort(key=lambda each: each[0])
     seconds, row = timed[(len(timed) - 1) // 2] if timed else (None, rows[0])
     clock = row.sm_hz if timed else None
-    return Timing(_shared(row.identity), row.flop, seconds, clock, row.fingerprint, row.skipped)
+    return Timing(_shared(case), row.flop, seconds, clock, row.fingerprint, row.skipped)
 
 
 def _told_apart(entries: Sequence[Entry]) -> list[Entry]:

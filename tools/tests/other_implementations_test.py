@@ -6,10 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
-import gemm_nvbench
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -125,46 +122,3 @@ def test_bad_input_is_one_line(tmp_path: Path, option: str, said: str) -> None:
     done = run(tmp_path, option)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"other_implementations: {said}") and done.stderr.count("\n") == 1
-
-
-ROW = {"m": 64, "n": 64, "k": 64, "rotation_sets": 3, "failed": None, "skipped": None}
-
-
-def test_the_table_has_both_timings(tmp_path: Path) -> None:
-    record = tmp_path / "stored.json"
-    row = {**ROW, "seconds": {"median": 202e-6}}
-    record.write_text(json.dumps({"benchmarks": [{"gemm": row}]}), encoding="utf-8")
-    options = ["--against-nvbench", "--gemm_shapes=64,128"]
-    done = run(tmp_path, *options, RECORD=str(record), NVBENCH="[2.1e-4, 2e-4]")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[2:] == [
-        "| 64 | 202.00 | 210.00 | 200.00 | 1.0100 |",
-        "| 128 | 202.00 | 210.00 | 200.00 | 1.0100 |",
-    ]
-    missing = run(tmp_path, *options, RECORD=str(record))
-    assert missing.returncode == 1
-    assert (
-        "other_implementations: 64: nvbench: ModuleNotFoundError: No module named cuda\n"
-        in missing.stderr
-    )
-    failed = {**ROW, "seconds": None, "failed": "no GPU left"}
-    record.write_text(json.dumps({"benchmarks": [{"gemm": failed}]}), encoding="utf-8")
-    done = run(tmp_path, *options, RECORD=str(record))
-    assert "other_implementations: 128: gemm_bench: no GPU left\n" in done.stderr
-
-
-def state(**changes: Any) -> SimpleNamespace:
-    summaries = {"nv/batch/time/gpu/mean": SimpleNamespace(value=2e-4)}
-    usual = {"is_skipped": False, "samples": [3e-4, 1e-4, 2.1e-4], "summaries": summaries}
-    return SimpleNamespace(**{**usual, **changes})
-
-
-def test_the_median_of_cold_samples_and_the_mean_of_batches_are_taken() -> None:
-    assert gemm_nvbench.figures(state()) == (2.1e-4, 2e-4)
-    for changes, expected in (
-        ({"is_skipped": True, "skip_reason": "too hot"}, "nvbench skipped it: too hot"),
-        ({"samples": None}, "no samples"),
-        ({"summaries": {}}, "nv/batch/time/gpu/mean"),
-    ):
-        with pytest.raises(RuntimeError, match=expected):
-            gemm_nvbench.figures(state(**changes))

@@ -23,7 +23,7 @@ folder of the same name; --benchmark_out=FILE or DIR/ puts both elsewhere.
   gemm-bench                                  the default suite
   gemm-bench --benchmark_filter=Tiled         the kernels whose names match
   gemm-bench --gemm_kernel=my.cu              your own kernel
-  gemm-bench compare before.json after.json   is anything slower?
+  gemm-bench compare before.json.gz after.json.gz   is anything slower?
 
 The options of gemm_bench:
 

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
@@ -31,31 +30,39 @@ def program() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """The environment to run it in: this one, with this Python for kernels in Python, and with the
-    folders of NVIDIA's wheels before those in which the loader looks for cuBLAS and NVRTC."""
+    """The environment to run it in: this one, with this Python for kernels in Python, with the
+    folders of NVIDIA's wheels before those in which the loader looks for cuBLAS and NVRTC, and with
+    the folders of headers that a user's .cu file may include."""
     result = dict(os.environ)
     result.setdefault("GEMM_BENCH_PYTHON", sys.executable)
-    folders = [str(folder) for folder in _cuda_folders()]
-    if folders:
-        given = result.get("LD_LIBRARY_PATH")
-        result["LD_LIBRARY_PATH"] = ":".join([*folders, *([given] if given else [])])
+    _put_before(result, "LD_LIBRARY_PATH", _LIBRARIES)
+    _put_before(result, "GEMM_BENCH_INCLUDE", _HEADERS, _PACKAGE / "include")
     return result
 
 
-def _cuda_folders() -> Iterator[Path]:
-    """Those with the libraries of nvidia-cublas and nvidia-cuda-nvrtc, each once.
+# Of each wheel a file, from the folder that is searched.
+_LIBRARIES = {"nvidia-cublas": "libcublas.so.*", "nvidia-cuda-nvrtc": "libnvrtc.so.*"}
+_HEADERS = {"nvidia-cuda-runtime": "cuda_bf16.h", "nvidia-cuda-cccl": "cuda/std/array"}
 
-    By the wheels' own lists of files: links and --user put them into other folders than ours.
-    """
-    seen = set()
-    for wheel, library in (("nvidia-cublas", "libcublas.so"), ("nvidia-cuda-nvrtc", "libnvrtc.so")):
-        try:
-            listed = files(wheel) or []
-        except PackageNotFoundError:
-            continue
-        for each in listed:
-            if each.name.startswith(library):
-                folder = Path(str(each.locate())).parent
-                if folder not in seen:
-                    seen.add(folder)
-                    yield folder
+
+def _put_before(
+    environment: dict[str, str], variable: str, wheels: dict[str, str], *more: Path
+) -> None:
+    found = [folder for wheel, file in wheels.items() if (folder := _folder_of(wheel, file))]
+    folders = [str(folder) for folder in (*more, *found) if folder.is_dir()]
+    if given := environment.get(variable):
+        folders.append(given)
+    if folders:
+        environment[variable] = ":".join(dict.fromkeys(folders))
+
+
+def _folder_of(wheel: str, file: str) -> Path | None:
+    """By the wheel's own list of files: links and --user put it into another folder than ours."""
+    try:
+        listed = files(wheel) or []
+    except PackageNotFoundError:
+        return None
+    for each in listed:
+        if each.match(file):
+            return Path(str(each.locate())).parents[file.count("/")]
+    return None

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not find_spec("pip"), reason="this Python has no
 
 ROOT = Path(__file__).parents[2]
 PINS = dict(
-    re.findall(r"^([\w-]+)==(\S+)", (ROOT / "tools" / "requirements.txt").read_text("utf-8"), re.M)
+    re.findall(r"^([\w-]+)==(\S+)", (ROOT / "tools" / "requirements.lock").read_text("utf-8"), re.M)
 )
 # The commands that the script calls; PATH has no other Python, no apt-get and no uv.
 CALLED = ("bash", "cat", "cut", "dirname", "env", "grep", "head", "ln", "mv", "readlink", "rm")
@@ -22,7 +22,12 @@ CALLED += ("sed", "sort")
 MODULES = ("matplotlib", "msgspec", "jinja2", "numpy", "scipy")
 PYTHON = f"""#!/bin/sh
 case "$*" in
-  *"-m pip"* | *"-m venv"*) echo "$@" >>"$CALLS"; exec "{sys.executable}" "$@" ;;
+  *"-m pip"* | *"-m venv"*) echo "$@" >>"$CALLS" ;;
+esac
+case "$*" in
+  # Its own pip takes seconds to install; this one's can install into it.
+  *"-m venv"*) [ "$WITH_PIP" ] || set -- "$@" --without-pip; exec "{sys.executable}" "$@" ;;
+  *"-m pip"*) exec "{sys.executable}" "$@" ;;
 esac
 exec "{sys.executable}" -S "$@"
 """
@@ -103,7 +108,12 @@ def test_help_needs_no_modules(machine: Machine) -> None:
 def test_missing_modules_are_listed_and_installed_once(machine: Machine) -> None:
     machine.add_wheels(*MODULES)
     # What else PYTHON and PIP variables say does not reach it.
-    odd = {"PYTHONHOME": "/nonexistent", "PYTHONPATH": str(machine.bin), "PIP_USER": "1"}
+    odd = {
+        "WITH_PIP": "1",
+        "PYTHONHOME": "/nonexistent",
+        "PYTHONPATH": str(machine.bin),
+        "PIP_USER": "1",
+    }
     (machine.bin / "random.py").write_text("raise SystemExit(9)\n", encoding="utf-8")
     done = machine.setup("report", "compare", **odd)
     assert done.stdout == f"export PYTHON={quoted(machine.root)}/.venv/bin/python3\n", done.stderr
@@ -187,9 +197,11 @@ def test_a_toolkit_without_a_disassembler_gets_one_for_tests(
         "jsonschema",
         "hypothesis",
         "selenium",
+        "syrupy",
         "pytest-xdist",
         "mypy",
         "codespell",
+        "mkdocs-material",
     )
     machine.add_wheels(*MODULES, *modules)
     for name in ("cuobjdump", "nvdisasm"):

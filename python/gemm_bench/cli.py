@@ -89,10 +89,23 @@ def bench(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     """The program's exit status, 128 and its number after a signal. Signals reach it, not only
     those of the terminal; it writes its record then, and a page is made of that."""
-    child = subprocess.Popen([program(), *arguments], env=environment(), process_group=0)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: child.send_signal(number))
-    status = child.wait()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    child: subprocess.Popen[bytes] | None = None
+    early = []  # those that came before there was a child
+
+    def forward(number: int, _: object) -> None:
+        if child:
+            child.send_signal(number)
+        else:
+            early.append(number)
+
+    before = {number: signal.signal(number, forward) for number in numbers}
+    try:
+        child = subprocess.Popen([program(), *arguments], env=environment(), process_group=0)
+        for number in early:
+            child.send_signal(number)
+        status = child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return status if status >= 0 else 128 - status

@@ -40,6 +40,8 @@ with open(os.environ["LOG"], "a") as log:
     print(out, file=log)
 with open(os.environ["LOG"] + ".plans", "a") as log:
     print(*[a.partition("=")[2] for a in sys.argv if a.startswith("--gemm_plans=")], file=log)
+with open(os.environ["LOG"] + ".arguments", "a") as log:
+    print(*sys.argv[1:], file=log)
 document = json.loads((sources / "record.json").read_text())
 for benchmark in document["benchmarks"]:
     if benchmark.get("gemm", {{}}).get("seconds"):
@@ -134,6 +136,22 @@ def test_a_commit_without_files_of_plans_runs(project: Path) -> None:
     (project / "old").unlink()
     gate(project, "main", "-n", "1")
     assert plan_files(project) == ["", "plans-new.json"]
+
+
+def test_without_options_the_fastest_kernels_run_alone(project: Path) -> None:
+    gate(project, "main", "-n", "1")
+    gate(project, "main", "-n", "1", "--benchmark_filter=Tiled")
+    log = project.parent / "log.arguments"
+    given = log.read_text(encoding="utf-8").splitlines()
+    assert len(given) == 4
+    for arguments in given[:2]:
+        assert "--benchmark_filter=^(Best|CpuBlocked)/" in arguments
+        assert "--gemm_library=omit" in arguments
+    for arguments in given[2:]:
+        assert "Best" not in arguments
+        assert "--benchmark_filter=Tiled" in arguments
+    gate(project, "main", "-n", "1", "--gemm_device=cpu")  # which says not what is measured
+    assert "Best" in log.read_text(encoding="utf-8").splitlines()[-1]
 
 
 def test_a_slower_tree_exits_with_1(project: Path) -> None:

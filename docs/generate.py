@@ -1,4 +1,4 @@
-"""Writes the generated parts of README.md and docs/: excerpts of a record and of a page, options.
+"""Writes the generated parts of README.md and docs/: an excerpt of a record, options.
 
     python docs/generate.py [--check] GEMM_BENCH
 
@@ -18,7 +18,6 @@ from gemm_report.guideline import sentence  # noqa: E402
 from gemm_report.record import Record, Row, read_record  # noqa: E402
 
 RECORD = ROOT / "results" / "nvidia-h200" / "20261124T001124Z-2eef159e1407.json.gz"
-EXPLAINED = ROOT / "results" / "nvidia-h200" / "explained" / "warp_tile.md"
 SHOWN = (
     "Naive/f32/4096x4096x4096",
     "Tiled/tile:32/f32/4096x4096x4096",
@@ -66,13 +65,6 @@ def _cells(row: Row) -> str:
     )
 
 
-def explained() -> str:
-    """Of a page of tools/explain the result, the first finding and the next steps."""
-    page = EXPLAINED.read_text(encoding="utf-8").removeprefix("## ")
-    first, rest = page[: page.index("\n2. ")], page[page.index("Next:") :]
-    return f"```\n{first}\n...\n{rest[: rest.index('Bytes')].strip()}\n```".replace("\n\n", "\n")
-
-
 def options(program: Path) -> str:
     """docs/options.md, from the program's own table."""
     command = [program, "--gemm_list_options"]
@@ -95,7 +87,6 @@ def pages(program: Path) -> dict[Path, str]:
     """The generated pages."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     readme = with_region(readme, "console", console(read_record(RECORD)))
-    readme = with_region(readme, "explain", explained())
     return {ROOT / "README.md": readme, ROOT / "docs" / "options.md": options(program)}
 
 

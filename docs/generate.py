@@ -52,7 +52,7 @@ def console(record: Record) -> str:
 
 
 def _cells(row: Row) -> str:
-    assert row.flop_per_second is not None
+    assert row.flop_per_second is not None and row.seconds is not None
     of_peak, at_clock, library = (
         "-" if share is None else f"{100 * share:.1f}"
         for share in (row.of_roof_nominal, row.of_roof_at_clock, row.of_library)
@@ -67,7 +67,7 @@ def _cells(row: Row) -> str:
 
 def options(program: Path) -> str:
     """docs/options.md, from the program's own table."""
-    command = [program, "--gemm_list_options"]
+    command = [str(program), "--gemm_list_options"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     head = "# Options of gemm_bench\n\n<!-- Written by docs/generate.py. -->\n\n"
     own = "Google Benchmark's own options keep their meaning; `gemm_bench --help` lists them.\n"

@@ -25,8 +25,9 @@ from gemm_report.comparison.run import run_of
 from gemm_report.grouping import grouped
 from gemm_report.record import read_record
 from gemm_report.text import markdown_table
+from numpy.typing import NDArray
 
-Floats = np.ndarray
+Floats = NDArray[np.float64]
 Random = np.random.Generator
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 CASES, SAMPLES, POWER_LIMITED = 100, 50, 24
@@ -86,22 +87,22 @@ def three_speeds(random: Random, count: int) -> Floats:
 def drift(random: Random, count: int) -> Floats:
     """The clock at the power limit: a walk of 1 % and a trend of 0.5 % a process."""
     clock = np.cumsum(random.normal(0.005, 0.01, count))
-    return usual(random, count) + clock[:, None] * LIMITED
+    return np.asarray(usual(random, count) + clock[:, None] * LIMITED)
 
 
 def hundredfold(random: Random, count: int) -> Floats:
     """Standard deviations from 0.02 to 2 %."""
-    return random.normal(size=(count, CASES)) * np.geomspace(0.0002, 0.02, CASES)
+    return np.asarray(random.normal(size=(count, CASES)) * np.geomspace(0.0002, 0.02, CASES))
 
 
 def whole_slow(random: Random, count: int) -> Floats:
     """One process in ten takes 6 % longer in all cases."""
-    return usual(random, count) + np.log1p(0.06) * (random.random((count, 1)) < 0.1)
+    return usual(random, count) + math.log1p(0.06) * (random.random((count, 1)) < 0.1)
 
 
 def one_in_12(random: Random, count: int) -> Floats:
     """One process in 12 takes 8 % longer in a case."""
-    return usual(random, count) + np.log1p(0.08) * (random.random((count, CASES)) < 1 / 12)
+    return usual(random, count) + math.log1p(0.08) * (random.random((count, CASES)) < 1 / 12)
 
 
 MEDIANS: dict[str, Callable[[Random, int], Floats]] = {
@@ -223,7 +224,12 @@ def measured(draw: Draw, cases: int, seed: int, runs: int) -> list[str]:
     ]
 
 
-HEAD = ("any alarm", "3 % in all: found", "3 % in a tenth: found", "5 % in all: exit 1")
+HEAD: tuple[str, ...] = (
+    "any alarm",
+    "3 % in all: found",
+    "3 % in a tenth: found",
+    "5 % in all: exit 1",
+)
 HEAD += ("5 % in all: green", "5 % in a tenth: found", "one case 10 % slower: green")
 
 
@@ -244,11 +250,9 @@ def main() -> None:
     lines = []
     for (folder, commit), paths in groups.items():
         real = Real(paths)
-        for how, draw in (("whole", real.whole), ("drawn", real.drawn)):
+        for how, of in (("whole", real.whole), ("drawn", real.drawn)):
             name = f"{len(paths)} of {folder.name} at {commit}, {len(real.kinds)} cases, {how}"
-            lines.append(
-                [name, *measured(partial(draw, count), len(real.kinds), options.seed, runs)]
-            )
+            lines.append([name, *measured(partial(of, count), len(real.kinds), options.seed, runs)])
     print(markdown_table(["real processes", *HEAD], lines))
 
 

@@ -59,7 +59,7 @@ RULES: dict[str, Rule] = {
 
 def rules(seeds: Sequence[int]) -> str:
     """Found of five GPUs with each fault in fleets of 1,000, by rule."""
-    judged = []
+    judged: list[tuple[tuple[str, float], tuple[bool, ...]]] = []
     for seed in seeds:
         gpus, truth = simulated(seed, faults=[*FAULTS, WRONG] * 5)
         judged += zip(
@@ -104,7 +104,7 @@ def sizes(seeds: Sequence[int], most: int) -> str:
             cycles, clock, exit_2, named = shares
             false = f"{1000 * alarms / len(some) / count:.2f}"
             lines.append([str(count), f"x {wider:g}", cycles, clock, false, exit_2, named])
-    head = ("GPUs", "spread", "2 % more cycles found", "2 % lower clock found")
+    head: tuple[str, ...] = ("GPUs", "spread", "2 % more cycles found", "2 % lower clock found")
     head += ("healthy GPUs called bad, of 1,000", "healthy fleets unclear", "half 10 % slow: named")
     return markdown_table(head, lines, left=0)
 

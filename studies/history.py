@@ -13,6 +13,7 @@ or more.
 """
 
 import argparse
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,8 +24,9 @@ from gemm_report.collection import Refusals
 from gemm_report.history.changes import ENOUGH, Change, find_changes, without_changes
 from gemm_report.history.series import read_history
 from gemm_report.text import markdown_table
+from numpy.typing import NDArray
 
-Floats = np.ndarray
+Floats = NDArray[np.float64]
 Random = np.random.Generator
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 Noise = Callable[[Random, int], Floats]
@@ -77,19 +79,19 @@ def correlated(correlation: float, random: Random, count: int) -> Floats:
 
 def heavy(random: Random, count: int) -> Floats:
     """Student's t with 3 degrees of freedom."""
-    return random.standard_t(3, count) * sigma(random) / np.sqrt(3)
+    return random.standard_t(3, count) * sigma(random) / math.sqrt(3)
 
 
 def two_speeds(random: Random, count: int) -> Floats:
     """A share of 10 to 50 % of the records is slower by 3 to 12 %."""
     slow = random.random(count) < random.uniform(0.1, 0.5)
-    return 0.003 * random.normal(size=count) + slow * np.log1p(random.uniform(0.03, 0.12))
+    return 0.003 * random.normal(size=count) + slow * math.log1p(random.uniform(0.03, 0.12))
 
 
 def lasting_speeds(random: Random, count: int) -> Floats:
     """Two speeds, each of which lasts 15 records on average."""
     slow = np.cumsum(random.random(count) < 1 / 15) % 2
-    return 0.003 * random.normal(size=count) + slow * np.log1p(random.uniform(0.03, 0.12))
+    return 0.003 * random.normal(size=count) + slow * math.log1p(random.uniform(0.03, 0.12))
 
 
 def outliers(length: int, random: Random, count: int) -> Floats:
@@ -164,9 +166,17 @@ def _percent(size: float) -> str:
 
 
 def _ramp(total: float, during: int) -> Floats:
-    return np.arange(1, during + 1) / during * np.log1p(total)
+    return np.arange(1, during + 1) / during * math.log1p(total)
 
 
+OUTLIERS: dict[str, Noise] = {"outliers": partial(outliers, 1)}
+ODD: dict[str, Noise] = {
+    **OUTLIERS,
+    "outliers, three in a row": partial(outliers, 3),
+    "noise becomes wider": wider,
+    "period of 40 records": periodic,
+    "two speeds that last 15 records": lasting_speeds,
+}
 NOISES: dict[str, Noise] = {
     "independent": independent,
     "correlation 0.5": partial(correlated, 0.5),
@@ -197,20 +207,11 @@ CASES: dict[str, Callable[[Random], Planted]] = {
         gradual, independent, np.repeat(np.arange(1, 11), 20) * np.log1p(0.01)
     ),
     **{f"no change, {name}": partial(none, noise) for name, noise in NOISES.items()},
-    **{
-        f"no change, {name}": partial(none, noise)
-        for name, noise in {
-            "outliers": partial(outliers, 1),
-            "outliers, three in a row": partial(outliers, 3),
-            "noise becomes wider": wider,
-            "period of 40 records": periodic,
-            "two speeds that last 15 records": lasting_speeds,
-        }.items()
-    },
+    **{f"no change, {name}": partial(none, noise) for name, noise in ODD.items()},
     **{
         f"no change, {n} records, {name}": partial(none, noise, count=n)
         for n in (5, 8, 16)
-        for name, noise in {**NOISES, "outliers": partial(outliers, 1)}.items()
+        for name, noise in {**NOISES, **OUTLIERS}.items()
     },
     "16 GPUs in turn, 80 records, no change": partial(gpus, 16, 80, 0.0),
     "16 GPUs in turn, 80 records, step of 2 %": partial(gpus, 16, 80, 0.02),
@@ -260,7 +261,13 @@ def main() -> None:
         seeds = ([options.seed, number, i] for i in range(options.series))
         lines.append(line(name, [make(np.random.default_rng(seed)) for seed in seeds]))
     lines += (line(*each) for each in real(np.random.default_rng(options.seed)).items())
-    head = ("planted", "series", "found", "interval holds", "false per 1,000 records")
+    head: tuple[str, ...] = (
+        "planted",
+        "series",
+        "found",
+        "interval holds",
+        "false per 1,000 records",
+    )
     head += ("series with a false change",)
     print(markdown_table(head, lines, left=1))
 

@@ -21,7 +21,7 @@ def clocks(
     *reasons: str,
 ) -> Clocks:
     """Clocks of a GPU at one frequency."""
-    hertz, watts = (each and Range(each, each, each) for each in (sm_hz, power_w))
+    hertz, watts = (Range(each, each, each) if each else None for each in (sm_hz, power_w))
     return Clocks(
         readings=100,
         sm_hz=hertz,

@@ -12,11 +12,11 @@ def _libraries(record: Record) -> str | None:
 
 
 def _environment(record: Record) -> str | None:
-    return record.environment and (record.environment.variables or "none")
+    return (record.environment.variables or "none") if record.environment else None
 
 
 def _injected(record: Record) -> str | None:
-    return record.environment and (", ".join(record.environment.injected) or "none")
+    return (", ".join(record.environment.injected) or "none") if record.environment else None
 
 
 def _host(record: Record) -> str | None:
@@ -26,7 +26,7 @@ def _host(record: Record) -> str | None:
 
 
 def _processes(record: Record) -> int | None:
-    return record.health and record.health.before.other_processes
+    return record.health.before.other_processes if record.health else None
 
 
 # Equal runs are equal in all of these.
@@ -120,8 +120,9 @@ def _plans(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
     """In how many cases a kernel that chooses a plan chose others, and one of them."""
     sides: list[dict[str, dict[str, None]]] = [{}, {}]
     for plans, side in zip(sides, (base, new), strict=True):
-        for row in (row for record in side for row in record.rows if row.plan):
-            plans.setdefault(str(row.identity), {})[row.plan.name] = None
+        for row in (row for record in side for row in record.rows):
+            if row.plan:
+                plans.setdefault(str(row.identity), {})[row.plan.name] = None
     was, now = sides
     changed = [name for name in was if name in now and was[name].keys() != now[name].keys()]
     if not changed:

@@ -191,8 +191,8 @@ def markdown(comparison: Comparison) -> str:
     ]
     if comparison.failed:
         items = [f"- {_code(name)}: {_code(why)}" for name, why in comparison.failed.items()]
-        shown, more = items[:_MOST_NAMED], _more(len(items) - _MOST_NAMED)
-        parts += ["**The result is wrong now:**", "\n".join(shown + more)]
+        more = _more(len(items) - _MOST_NAMED)
+        parts += ["**The result is wrong now:**", "\n".join(items[:_MOST_NAMED] + more)]
     after = "\n".join(f"- {_markup(line)}" for line in remarks(comparison))
     room = _LARGEST_COMMENT - sum(map(_size, parts)) - _size(after)
     shown = _shown(comparison, every=False)

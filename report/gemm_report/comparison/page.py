@@ -70,7 +70,7 @@ def _cases(comparison: Comparison) -> Html:
         Column("in cycles", True, "change that is left when the SM clock is taken out"),
         *(Column("BASE", True), Column("NEW", True)),
     ]
-    lines = []
+    lines: list[Line] = []
     for case in cases:
         name, cycles = case.verdict.value, case.cycles
         significant = ("significant only",) if case.verdict in _SIGNIFICANT else ()

@@ -143,7 +143,7 @@ def judge(
         for _ in range(2):  # what a level is depends on the usual spread, and that on the levels
             known = [spread_of(pair, assumed.variance) for pair in pairs]
             assumed = _usual([each for each in known if each.degrees]) or assumed
-        for i, pair in zip(own, pairs, strict=True):
+        for i, pair in zip(own.tolist(), pairs, strict=True):
             cases[i] = _with_common(_change(*pair, assumed, rate), common.get(kind), relevant)
     ordered = [cases[i] for i in range(len(kinds))]
     fewest = min(len(base), len(new))
@@ -151,14 +151,13 @@ def judge(
     by_chance = parted(rarer, fewest) if fewest >= ENOUGH else 0
     ordered = _excused(ordered, by_chance)
     if cycles is not None:
-        moved = [_moved(case, *(s[:, i] for s in cycles)) for i, case in enumerate(ordered)]
-        for i in np.flatnonzero(of == "throttled"):
-            ordered[i] = _clocked(ordered[i], moved[i], relevant)
-        known = [
-            m for m, k in zip(moved, kinds, strict=True) if k == "throttled" and not math.isnan(m)
-        ]
-        if known and "throttled" in common:
-            common["throttled"] = _clocked(common["throttled"], median(known), relevant)
+        first, second = cycles
+        by = [_moved(case, first[:, i], second[:, i]) for i, case in enumerate(ordered)]
+        for i in np.flatnonzero(of == "throttled").tolist():
+            ordered[i] = _clocked(ordered[i], by[i], relevant)
+        sure = [m for m, k in zip(by, kinds, strict=True) if k == "throttled" and not math.isnan(m)]
+        if sure and "throttled" in common:
+            common["throttled"] = _clocked(common["throttled"], median(sure), relevant)
     return Judgement(ordered, common, by_chance)
 
 

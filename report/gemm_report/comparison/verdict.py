@@ -72,7 +72,8 @@ class Case:
     @property
     def interval(self) -> tuple[float, float]:
         """Of the ratio; those of all cases together hold with 95 %."""
-        return tuple(_exp(self.change.d + way * self.change.reach) for way in (-1, 1))
+        d, reach = self.change.d, self.change.reach
+        return _exp(d - reach), _exp(d + reach)
 
     @property
     def detectable(self) -> float:
@@ -185,11 +186,12 @@ def compare(
     record = new[0].record
     usual = "unknown" if record is None else "GPU" if record.device.kind == "gpu" else "CPU"
     kinds = ["throttled" if any(r and r.throttled for r in of) else usual for of in rows]
-    arrays = [_logs(side, names, cycles) for cycles in (False, True) for side in (base, new)]
-    judgement = judge(*arrays[:2], kinds, threshold, (arrays[2], arrays[3]))
+    cycles = _logs(base, names, cycles=True), _logs(new, names, cycles=True)
+    times = _logs(base, names, cycles=False), _logs(new, names, cycles=False)
+    judgement = judge(*times, kinds, threshold, cycles)
     changed = library_changes(*([run.record for run in side if run.record] for side in (base, new)))
     cases = [
-        _case(name, base, new, at, (arrays[2][:, i], arrays[3][:, i]), changed, threshold)
+        _case(name, base, new, at, (cycles[0][:, i], cycles[1][:, i]), changed, threshold)
         for i, (name, at) in enumerate(zip(names, judgement.cases, strict=True))
     ]
     order = list(Verdict)
@@ -247,10 +249,10 @@ def _case(
     sides = [_of(name, side) for side in (base, new)]
     at_clock = float(cycles[1][list(found.new)].mean() - cycles[0][list(found.base)].mean())
     known = None if math.isnan(at_clock) else at_clock
-    rows = [side[-1].row for side in sides]
+    was, now = (side[-1].row for side in sides)
     suspects, needs, verdict = [], None, found.verdict
     if found.perhaps == TWO_SPEEDS or verdict not in (Verdict.SAME, Verdict.AMBIGUOUS):
-        suspects = _suspects(found.d, known, *rows, libraries, relevant)
+        suspects = _suspects(found.d, known, was, now, libraries, relevant)
     slower = sides[found.d > 0]
     busy = _busy(slower, sides[found.d <= 0])
     if busy and abs(found.d) > relevant:
@@ -264,10 +266,10 @@ def _case(
         needs = f"{ENOUGH} runs per side" if found.perhaps else _needs(found, relevant)
     if found.gap:
         suspects.insert(0, "equal processes ran at two speeds, and the closest are compared")
-    means = [geometric_mean(median(case.samples_seconds) for case in side) for side in sides]
+    old, seconds = (geometric_mean(median(e.samples_seconds) for e in side) for side in sides)
     ratio = None if known is None else _exp(known)
     suspect = "; ".join(suspects) or None
-    return Case(name, verdict, found, *means, ratio, suspect, needs, rows[1])
+    return Case(name, verdict, found, old, seconds, ratio, suspect, needs, now)
 
 
 def _needs(found: Change, relevant: float) -> str | None:

@@ -7,6 +7,7 @@ quantile allows for all GPUs, cases and scales together (Bonferroni, 1 %). Where
 cannot be judged so, the case is unclear.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -111,7 +112,7 @@ def others_median(values: Values) -> Values:
     ranks[order] = np.arange(len(values))
     ascending, others = values[order], len(values) - 1
     low, high = (others - 1) // 2, others // 2
-    return (ascending[low + (low >= ranks)] + ascending[high + (high >= ranks)]) / 2
+    return np.asarray(ascending[low + (low >= ranks)] + ascending[high + (high >= ranks)]) / 2
 
 
 def _moderated(variance: float, freedom: float, prior: float) -> float:
@@ -135,7 +136,7 @@ def _limit(values: Values, threshold: float, sigmas: float, prior: float = PRIOR
         _moderated(_deviation(values) ** 2, _EFFICIENCY * (count - 2), prior) if count > 1 else 0
     )
     # What a value is compared with scatters as well.
-    return max(-np.log(1 - threshold), sigmas * spread * np.sqrt(1 + 1 / max(count - 1, 1)))
+    return max(-math.log(1 - threshold), sigmas * spread * math.sqrt(1 + 1 / max(count - 1, 1)))
 
 
 def _lacking(name: str, gpus: Sequence[Gpu]) -> Found:
@@ -163,7 +164,7 @@ def _judge_case(
 
     def low(values: Values, prior: float) -> Values:
         limit = _limit(values, threshold, sigmas, prior)
-        return values - others_median(values) + margins < -limit
+        return np.asarray(values - others_median(values) + margins < -limit)
 
     slow_in_cycles = low(cycles, PRIOR_SPREAD) & clocked
     slow_in_median = low(logs, prior) | slow_in_cycles
@@ -178,7 +179,7 @@ def _judge_case(
             change, why = on_average[i], " on average: some samples are slow, the median is not"
         elif slow_in_cycles[i]:
             why = f": needs {percent(1 / (1 + in_cycles[i]) - 1)} more cycles"
-        elif clocked and of_clock[i] < in_cycles[i]:
+        elif clocked and rate.sm_hz and of_clock[i] < in_cycles[i]:
             state = "throttled" if rate.reasons else "slow"
             why = f": the clock is lower, {megahertz(rate.sm_hz)}"
             why += f", {', '.join(rate.reasons) or 'NVML gives no reason'}"

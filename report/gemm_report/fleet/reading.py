@@ -50,7 +50,7 @@ class Group(NamedTuple):
         """In what it is not the other group."""
         parts = []
         for name, one, two in zip(self._fields, self, other, strict=True):
-            if isinstance(one, tuple):
+            if isinstance(one, tuple) and isinstance(two, tuple):
                 apart = [each for each in (*one, *two) if (each in one) != (each in two)]
                 parts += [f"options {' '.join(apart)}"] if apart else []
             elif one != two:

@@ -7,8 +7,10 @@ drop what noise explains. The newest records are judged once more, by the noise 
 them alone. `studies/history.py` measures what is found.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -168,7 +170,7 @@ def _pieces_of(values: Floats) -> _Pieces:
 
 def _noise(values: Floats) -> float:
     """Standard deviation, from differences, so that steps do not count."""
-    return max(1.4826 * np.median(np.abs(np.diff(values))) / np.sqrt(2), _LEAST)
+    return max(1.4826 * float(np.median(np.abs(np.diff(values)))) / math.sqrt(2), _LEAST)
 
 
 def _without_spikes(values: Floats) -> Floats:
@@ -235,7 +237,7 @@ def _best(clean: Floats, places: Places) -> tuple[Places, Flags]:
         correlation = _unbiased(products / max(squares, 1e-300), fitted / len(clean))
         penalty = _KEPT * variance * (1 + correlation) / (1 - correlation)
         costs = np.minimum(level, line + penalty) + penalty
-        kept = _cheapest(len(places) - 1, lambda end, costs=costs: costs[:end, end])
+        kept = _cheapest(len(places) - 1, partial(_column, costs))
         settled = len(kept) == len(bounds)
         bounds, sloped = places[kept], (line + penalty < level)[kept[:-1], kept[1:]]
         if settled:
@@ -274,9 +276,13 @@ def _fit(clean: Floats, bounds: Places, sloped: Flags) -> _Pieces:
     return _Pieces(clean, bounds, mean, np.where(sloped, slope, 0.0), variance * longer, freedom)
 
 
+def _column(costs: Floats, end: int) -> Floats:
+    return costs[:end, end]
+
+
 def _chance(value: Floats, variance: Floats, freedom: Floats) -> Floats:
     """That noise alone is so far from 0."""
-    return 2 * stdtr(freedom, -np.abs(value) / np.sqrt(variance))
+    return np.asarray(2 * stdtr(freedom, -np.abs(value) / np.sqrt(variance)))
 
 
 def _tested(clean: Floats, raw: Floats, bounds: Places, sloped: Flags) -> tuple[Places, Flags]:
@@ -300,7 +306,7 @@ def _tested(clean: Floats, raw: Floats, bounds: Places, sloped: Flags) -> tuple[
         freedom = pieces.freedom[:-1] + pieces.freedom[1:]
         # Smaller steps may be part of a staircase, which is a slope in the end.
         step = (_chance(jump, variance, freedom) <= alarm) & (np.abs(jump) >= least / 2)
-        step[step] = [not _by_chance(raw, pieces, i) for i in np.flatnonzero(step)]
+        step[step] = [not _by_chance(raw, pieces, i) for i in np.flatnonzero(step).tolist()]
         bent = (_chance(bend, of_bend, freedom) <= alarm) & (np.abs(bend) * shorter >= least / 2)
         weak = ~(step | bent)
         if not weak.any():

@@ -193,7 +193,7 @@ def _setting(record: Record) -> tuple[str | None, ...]:
     return (
         ", ".join(filter(None, toolkit)) or None,
         driver,
-        power and f"{power:.0f} W",
+        f"{power:.0f} W" if power else None,
         build.type,
         device.uuid_hash and device.uuid_hash[:8],
         record.commit,

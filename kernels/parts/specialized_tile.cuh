@@ -90,8 +90,8 @@ struct SpecializedTile {
 };
 using LargeTile = SpecializedTile<128, 256, 8>;
 
-// Calls f<Tile>() for each tile among which StreamK and ClusterSplitK choose. The smaller ones
-// waste less at the edges and exchange half as many sums; two blocks hide each other's stores.
+// Calls f<Tile>() for each tile among which StreamK chooses. The smaller ones waste less at the
+// edges and exchange half as many sums; two blocks hide each other's stores.
 template <typename F>
 void for_each_tile(F f) {
   f.template operator()<LargeTile>();
@@ -366,12 +366,11 @@ template <typename Tile, typename Work>
 Kernel specialized_kernel(SpecializedKernels<Work> kernels, Kernel description) {
   description.precisions = {Precision::f32};
   description.layouts = {kLayouts.begin(), kLayouts.end()};
-  description.unsupported = [kernels, more = description.unsupported](
-                                const Problem& p,
-                                const Device& device) -> std::optional<std::string> {
+  description.unsupported = [kernels](const Problem& p,
+                                      const Device& device) -> std::optional<std::string> {
     if (auto why = sm_90a_unsupported(kernels.of(p), device)) return why;
     if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return kCountsDoNotFit;
-    return more ? more(p, device) : std::nullopt;
+    return std::nullopt;
   };
   return description;
 }
@@ -392,7 +391,7 @@ Traffic specialized_traffic(const Problem& p) {
   return traffic;
 }
 
-// The work of a schedule of these tiles, of blocks or of clusters.
+// The work of a schedule of these tiles.
 template <typename Tile>
 Work specialized_work(const Problem& p, const Device& device, const TileSchedule& schedule) {
   const double elements = 1.0 * Tile::kBM * Tile::kBN, bytes = sizeof(float) * elements;
@@ -406,11 +405,11 @@ Work specialized_work(const Problem& p, const Device& device, const TileSchedule
                  device.sm_count, bytes, bytes, false);
 }
 
-// A launch of so many blocks, in clusters of so many. Fills in the SpecializedWork part of `work`
-// and keeps `memory` alive. Throws std::runtime_error if allocation fails.
+// A launch of so many blocks. Fills in the SpecializedWork part of `work` and keeps `memory` alive.
+// Throws std::runtime_error if allocation fails.
 template <typename Tile, typename Work>
 Launch specialized_launch(SpecializedKernels<Work> kernels, const Problem& p, const Operands& o,
-                          Work work, int blocks, int cluster = 1, DeviceMemory memory = {}) {
+                          Work work, int blocks, DeviceMemory memory = {}) {
   const auto kernel = kernels.of(p);
   allow_shared_bytes(kernel, Tile::kSharedBytes);
   const PackedOperand<float> a = packed(operand_a<float>(p, o.a), false),
@@ -425,7 +424,7 @@ Launch specialized_launch(SpecializedKernels<Work> kernels, const Problem& p, co
       .one = 1,
       .a_map = tensor_map(a.matrix, p.k, p.m, a.pitch, Tile::kBK, Tile::kBM),
       .b_map = tensor_map(b.matrix, p.k, p.n, b.pitch, Tile::kBK, Tile::kBN)};
-  const LaunchShape shape{blocks, Tile::kThreads, Tile::kSharedBytes, cluster, true};
+  const LaunchShape shape{blocks, Tile::kThreads, Tile::kSharedBytes, 1, true};
   return [=, packing = pack(a, b), memory = std::move(memory)](Stream stream) {
     if (packing) packing(stream);
     enqueue(kernel, shape, stream, work);

@@ -109,7 +109,7 @@ Launch launch_of(const Problem& p, const TileSchedule& schedule, const Operands&
       schedule, std::int64_t{schedule.streaming} * Tile::kBM * Tile::kBN, schedule.streaming);
   work.partials = partials;
   const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
-  return specialized_launch<Tile, StreamKWork>(kKernels<Tile>, p, o, work, blocks, 1, memory);
+  return specialized_launch<Tile, StreamKWork>(kKernels<Tile>, p, o, work, blocks, memory);
 }
 
 const Registration registration(specialized_kernel<LargeTile>(

@@ -14,8 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/layout.hpp"
 #include "kernels/parts/cluster_launch.cuh"
-#include "kernels/parts/mma_f64_launch.cuh"
+#include "kernels/parts/mma_f64_tile.cuh"
 #include "kernels/parts/partial_sums.cuh"
 #include "kernels/parts/tile_launch.cuh"
 #include "kernels/parts/tile_order.cuh"
@@ -34,14 +35,14 @@ struct Choice {
   bool apart = false;  // of F64Shape
 };
 constexpr Choice kChoices[] = {
-    {128, 128, 32, 32, 64, 3, 1},       {128, 64, 16, 32, 32, 4, 1},
-    {64, 64, 32, 16, 32, 4, 1},         {32, 128, 16, 32, 32, 4, 2},
-    {128, 32, 16, 32, 32, 4, 2},        {16, 128, 16, 16, 32, 4, 3},
-    {128, 16, 16, 32, 16, 4, 3},        {64, 32, 32, 32, 16, 4, 2},
-    {32, 64, 32, 16, 32, 4, 2},         {32, 32, 32, 16, 16, 4, 3},
-    {128, 128, 32, 32, 64, 3, 1, true}, {128, 64, 32, 32, 32, 4, 1, true},
+    {128, 64, 16, 32, 32, 4, 1},       {64, 64, 32, 16, 32, 4, 1},
+    {32, 128, 16, 32, 32, 4, 2},       {128, 32, 16, 32, 32, 4, 2},
+    {16, 128, 16, 16, 32, 4, 3},       {128, 16, 16, 32, 16, 4, 3},
+    {64, 32, 32, 32, 16, 4, 2},        {32, 64, 32, 16, 32, 4, 2},
+    {32, 32, 32, 16, 16, 4, 3},        {128, 128, 32, 32, 64, 3, 1, true},
+    {128, 64, 32, 32, 32, 4, 1, true},
 };
-constexpr std::size_t kSmallest = 9;  // needs the least shared memory
+constexpr std::size_t kSmallest = 8;  // needs the least shared memory
 
 struct F64Work {
   F64Problem problem;
@@ -148,14 +149,38 @@ template <typename Tile>
 __global__ void __launch_bounds__(Tile::Shape::kBlockThreads, Tile::Shape::kBlocks)
     mma_f64_stream_k([[maybe_unused]] const __grid_constant__ F64Work work) {
 #if __CUDA_ARCH__ >= 800
-  // What cannot run is not compiled: 163 KiB are what a block has on 8.0.
+  // What cannot run is not compiled.
   if constexpr (Tile::Shape::kApart) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     multiply_pieces_apart<Tile>(work);
 #endif
-  } else if constexpr (__CUDA_ARCH__ >= 900 || Tile::Shape::kSharedBytes <= 163 << 10)
+  } else {
     multiply_pieces<Tile>(work);
+  }
 #endif
+}
+
+// Calls f<Tile>() for the tile of that shape that runs the problem: where rows of A or B do not
+// begin at multiples of 16 bytes, copies are of 8 bytes.
+template <typename Shape, typename F>
+auto with_f64_tile(const Problem& p, F&& f) {
+  return with_transposes(p.layout, [&]<bool kTransposesA, bool kTransposesB>() {
+    if (lda(p) % 2 == 0 && ldb(p) % 2 == 0)
+      return f.template operator()<F64Tile<Shape, !kTransposesA, kTransposesB, 2>>();
+    return f.template operator()<F64Tile<Shape, !kTransposesA, kTransposesB, 1>>();
+  });
+}
+
+template <typename Shape>
+std::optional<std::string> f64_unsupported(const Problem& p, const Device& device) {
+  if (device.compute_capability < 80) return "requires compute capability 8.0";
+  if (!simt::counts_fit(p, Shape::kBM, Shape::kBN, Shape::kDepth)) return simt::kCountsDoNotFit;
+  return simt::shared_memory_unsupported(Shape::kSharedBytes, device);
+}
+
+template <typename Shape>
+Traffic f64_traffic(const Problem& p) {
+  return simt::tile_traffic(p, Shape::kBM, Shape::kBN, Shape::kDepth, Shape::kWavefronts);
 }
 
 // What depends on the shape of a choice at compile time.

@@ -43,8 +43,6 @@ constexpr Choice kFast[] = {
     {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 16},
     {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, 8, 2},
     {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 16},
-    {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1}, 8, 2},
-    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, 16, 2},
     {{.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64}, 16},
     {{.rows = 128, .columns = 96, .stages = 7, .ping_pong = true, .staged = 96}, 8},
     {{.rows = 128, .columns = 160, .stages = 5, .ping_pong = true, .staged = 160}, 8},
@@ -77,7 +75,6 @@ constexpr Choice kThroughRegisters[] = {
 constexpr Choice kTransposed[] = {
     {{.rows = 128, .columns = 160, .stages = 5, .ping_pong = true, .staged = 160}, 8},
     {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 8},
-    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 16, 2},
 };
 
 enum class MainLoop { fast, promoted, through_registers, transposed };

@@ -495,10 +495,6 @@ struct UnalignedPlan {
   bool early;                  // the next launch may begin when C is stored
 };
 
-// Shifting a line of 128 bytes loads two chunks of 16 bytes for each that it stores, and mma.sync
-// reaches a part of the rate of wgmma.
-constexpr double kShiftLine = 8, kOfWgmma = 0.6;  // cycles of an SM; relative rate
-
 template <typename Shape>
 Work work_of(const Problem& p, const Device& device, const UnalignedPlan& plan) {
   const int bytes = traits_of(p.precision).input_bytes;
@@ -515,7 +511,7 @@ Work work_of(const Problem& p, const Device& device, const UnalignedPlan& plan) 
   const double waves = std::ceil(std::ceil(blocks / sms) / Shape::kBlocks);
   return {.traffic = traffic,
           .cycles =
-              tensor_cycles(tiles * elements * static_cast<double>(p.k), bytes, device) / kOfWgmma +
+              tensor_cycles(tiles * elements * static_cast<double>(p.k), bytes, device) / kMmaSync +
               kShiftLine * lines / sms,
           .busiest = std::ceil(blocks / sms) * sms / blocks,
           .tiles = waves,

@@ -202,7 +202,7 @@ inline Work work_of(const SwappedPlan& plan, const SwappedShape& shape, const De
           .tail = elements / plan.splits *
                   (shape.output_bytes * (shape.aligned_lines ? 1 : 2) +
                    static_cast<double>(sizeof(float)) * (plan.splits - 1)),
-          .exchanges = (plan.splits > 1 ? 1.0 : 0) + (plan.cluster() > 1 ? 0.5 : 0)};
+          .exchanges = plan.cluster() > 1 ? 1.0 : 0};
 }
 
 // Which of a cluster's operands is loaded by how many blocks together.

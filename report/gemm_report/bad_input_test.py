@@ -64,7 +64,10 @@ CASES: dict[str, tuple[Callable[[str], str | bytes], str]] = {
         lambda text: text.replace('"Tiled"', f'"{"x" * 1001}"'),
         "expected `str` of length <= 1000",
     ),
-    "new precision": (lambda text: text.replace('"bf16"', '"fp8"'), "'fp8', not one of f32, tf32"),
+    "new precision": (
+        lambda text: text.replace('"precision": "bf16"', '"precision": "fp8"'),
+        "'fp8', not one of f32, tf32",
+    ),
     "a case twice": (twice, "has NaiveUncoalesced/f32/256x256x256 twice"),
 }
 

@@ -72,7 +72,7 @@ OTHERS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         },
     ),
     "best/tensor/wgmma_swapped.cu": (
-        ("roles_of", "packing_bytes", "lines_touched", "traffic_of", "candidates"),
+        ("roles_of", "shape_for", "traffic_of", "candidates"),
         {"4": "bytes of an accumulator"},
     ),
     "best/tensor/mma_sync_unaligned.cu": (

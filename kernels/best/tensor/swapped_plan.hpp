@@ -23,7 +23,7 @@ struct SwappedShape {
   bool tokens_mn_major = false;    // as loaded, else K-major
   bool weights_mn_major = false;   // likewise
   bool through_registers = false;  // the weights
-  bool packed = false;             // an operand, by a launch just before
+  double packed = 0;               // bytes that a launch just before moves, to pack operands
   double weight_lines = 1;         // that 128 bytes of a row touch (lines_touched)
   double token_lines = 1;          // likewise
   int phases = 1;                  // along k, in which MN-major weights are loaded
@@ -176,11 +176,10 @@ inline double loaded_lines(const SwappedPlan& plan, const SwappedShape& shape) {
           tokens * tiles / plan.token_sharers() * shape.token_lines);
 }
 
-// The work of a plan, with its traffic; an operand is packed first in so many bytes. Promoting an
-// accumulator takes two instructions for each line; weights through registers pass shared memory
-// twice; and so does what a cluster adds.
+// The work of a plan, with its traffic. Promoting an accumulator takes two instructions for each
+// line; weights through registers pass shared memory twice; and so does what a cluster adds.
 inline Work work_of(const SwappedPlan& plan, const SwappedShape& shape, const Device& device,
-                    Traffic traffic, double packed) {
+                    Traffic traffic) {
   const double sms = std::max(1, device.sm_count), blocks = static_cast<double>(plan.blocks()),
                elements = 1.0 * plan.tile_rows * plan.tile_tokens,
                lines = static_cast<double>(plan.k_tiles) *
@@ -196,8 +195,8 @@ inline Work work_of(const SwappedPlan& plan, const SwappedShape& shape, const De
               tensor_cycles(products, shape.element_bytes, device) + fp32_cycles(promotion, device),
           .busiest = of_sm * sms / blocks,
           .lines = loaded_lines(plan, shape),
-          .packed = packed,
-          .launches = packed > 0 ? 2.0 : 1.0,
+          .packed = shape.packed,
+          .launches = shape.packed > 0 ? 2.0 : 1.0,
           .tiles = std::ceil(of_sm / plan.per_sm),
           .tail = elements / plan.splits *
                   (shape.output_bytes * (shape.aligned_lines ? 1 : 2) +
@@ -218,7 +217,7 @@ inline constexpr Sharing kSharings[] = {{1, false}, {2, false}, {4, false}, {2, 
 // Packing lets the next launch begin.
 inline bool may_begin_together(const SwappedPlan& plan, const SwappedShape& shape, int sm_count) {
   constexpr std::int64_t kMostTiles = 8;  // with the same weights
-  return !shape.weights_mn_major && !shape.tokens_mn_major && !shape.packed &&
+  return !shape.weights_mn_major && !shape.tokens_mn_major && shape.packed == 0 &&
          shape.weight_lines == 1 && shape.token_lines == 1 && plan.cluster() == 1 &&
          plan.token_tiles > 1 && plan.token_tiles <= kMostTiles && plan.per_sm == 1 &&
          plan.blocks() <= sm_count;

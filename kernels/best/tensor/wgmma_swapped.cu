@@ -919,46 +919,30 @@ std::vector<Roles> roles_of(const Problem& p, const Device& device) {
   return all;
 }
 
-// Read and written in every launch, 0 if nothing is packed.
-double packing_bytes(const Problem& p, const Roles& roles, int phases) {
-  return with_element_type(p.precision, [&]<typename Element>(Element, auto) {
-    const Operand<Element> weights = weights_of<Element>(p, roles, {});
-    const bool in_phases = phases > 1;
-    return (in_phases ? 0 : packing_bytes(weights, !stays(weights) || weights.k_major)) +
-           packing_bytes(tokens_of<Element>(p, roles, {}), !tokens_mn_major(p, roles), in_phases);
-  });
-}
-
-// Cost of 128 bytes of a row in cache lines, on average: of the weights and of the tokens, which
-// are packed in whole lines if the weights are loaded in phases.
-std::pair<double, double> lines_touched(const Problem& p, const Roles& roles, int phases) {
+// In phases, tokens are packed in whole cache lines.
+SwappedShape shape_for(const Problem& p, const Roles& roles, int phases) {
   return with_element_type(p.precision, [&]<typename Element>(Element, auto) {
     const Operand<Element> weights = weights_of<Element>(p, roles, {}),
                            tokens = tokens_of<Element>(p, roles, {});
-    return std::pair(gemm::lines_touched(weights, !stays(weights) || weights.k_major),
-                     phases > 1 ? 1 : gemm::lines_touched(tokens, !tokens_mn_major(p, roles)));
+    const bool weights_k_major = !stays(weights) || weights.k_major,
+               tokens_k_major = !tokens_mn_major(p, roles), in_phases = phases > 1;
+    return SwappedShape{.rows = roles.rows,
+                        .tokens = roles.tokens,
+                        .k = p.k,
+                        .element_bytes = sizeof(Element),
+                        .promoted = promotes(p.precision),
+                        .tokens_mn_major = !tokens_k_major,
+                        .weights_mn_major = !weights_k_major,
+                        .through_registers = !weights_k_major && sizeof(Element) == 4,
+                        .packed = (in_phases ? 0 : packing_bytes(weights, weights_k_major)) +
+                                  packing_bytes(tokens, tokens_k_major, in_phases),
+                        .weight_lines = lines_touched(weights, weights_k_major),
+                        .token_lines = in_phases ? 1 : lines_touched(tokens, tokens_k_major),
+                        .phases = phases,
+                        .swapped = roles.swapped,
+                        .output_bytes = traits_of(p.precision).output_bytes,
+                        .aligned_lines = p.n % 4 == 0};
   });
-}
-
-SwappedShape shape_for(const Problem& p, const Roles& roles, int phases) {
-  const int bytes = traits_of(p.precision).input_bytes;
-  const bool mn_major = bytes != 1 && !weights_of<float>(p, roles, {}).k_major;
-  const auto [weight_lines, token_lines] = lines_touched(p, roles, phases);
-  return {.rows = roles.rows,
-          .tokens = roles.tokens,
-          .k = p.k,
-          .element_bytes = bytes,
-          .promoted = promotes(p.precision),
-          .tokens_mn_major = tokens_mn_major(p, roles),
-          .weights_mn_major = mn_major,
-          .through_registers = mn_major && bytes == 4,
-          .packed = packing_bytes(p, roles, phases) > 0,
-          .weight_lines = weight_lines,
-          .token_lines = token_lines,
-          .phases = phases,
-          .swapped = roles.swapped,
-          .output_bytes = traits_of(p.precision).output_bytes,
-          .aligned_lines = p.n % 4 == 0};
 }
 
 // Whether tiles are staged as elements of C: of 16 bits, in aligned lines, with nothing to add.
@@ -1070,23 +1054,22 @@ std::optional<std::string> unsupported(const Problem& p, const Device& device) {
 // Every block reads all weights and tokens of its tile; sharers read what they share once from the
 // L2. Shared memory per K tile: the copies, and each warpgroup's reads of its weights and all
 // tokens; accumulators, or elements of C, are stored and loaded once.
-Traffic traffic_of(const Problem& p, const Roles& roles, const SwappedPlan& plan) {
+Traffic traffic_of(const Problem& p, const SwappedShape& shape, const SwappedPlan& plan) {
   const PrecisionTraits& traits = traits_of(p.precision);
-  const double packed = packing_bytes(p, roles, plan.phases);
   const double depth = 1.0 * traits.input_bytes * static_cast<double>(p.k);
-  const double weights = depth * static_cast<double>(roles.rows),
-               tokens = depth * static_cast<double>(roles.tokens),
+  const double weights = depth * static_cast<double>(shape.rows),
+               tokens = depth * static_cast<double>(shape.tokens),
                c = 1.0 * traits.output_bytes * static_cast<double>(p.m) * static_cast<double>(p.n);
   const double width = plan.tile_tokens;
   const double k_tile = kStageLineBytes * lines_of_stage(plan.tile_rows, plan.tile_tokens) *
                         (2.0 * plan.tile_rows + (1 + plan.tile_rows / 64) * width);
   const double acc = 2.0 * (stages_output(p, plan) ? 2 : 4) * plan.tile_rows * width * plan.splits;
-  return {.dram = bytes_minimum(p) + packed,
-          .l2 = packed +
+  return {.dram = bytes_minimum(p) + shape.packed,
+          .l2 = shape.packed +
                 weights * static_cast<double>(ceil_div(plan.token_tiles, plan.weight_sharers())) +
                 tokens * static_cast<double>(ceil_div(plan.tiles, plan.token_sharers())) + c,
-          .shared = packed + static_cast<double>(plan.tiles * plan.token_tiles) *
-                                 (static_cast<double>(plan.k_tiles) * k_tile + acc)};
+          .shared = shape.packed + static_cast<double>(plan.tiles * plan.token_tiles) *
+                                       (static_cast<double>(plan.k_tiles) * k_tile + acc)};
 }
 
 std::vector<Candidate> candidates(const Problem& p, const Device& device) {
@@ -1094,9 +1077,8 @@ std::vector<Candidate> candidates(const Problem& p, const Device& device) {
   for (const Roles& roles : roles_of(p, device))
     for (const int phases : std::set{1, phases_of(p, roles)}) {
       const SwappedShape shape = shape_for(p, roles, phases);
-      const double packed = packing_bytes(p, roles, phases);
       const auto work = [&](const SwappedPlan& plan) {
-        return work_of(plan, shape, device, traffic_of(p, roles, plan), packed);
+        return work_of(plan, shape, device, traffic_of(p, shape, plan));
       };
       for (const SwappedPlan& plan : swapped_plans(
                shape, device, [&](const SwappedPlan& plan) { return seconds(work(plan), device); }))

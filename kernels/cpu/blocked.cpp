@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/cpu/clones.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm {
@@ -19,8 +20,9 @@ constexpr int kDepth = 256;  // rows of a B panel: kDepth * kWidth floats are 32
 // acc[rows][kWidth] += a[rows][depth] * panel[depth][kWidth]. kRowCount is a constant so that the
 // compiler keeps the accumulators in registers.
 template <int kRowCount>
-void accumulate(const float* a, std::int64_t a_stride, const float* panel, std::int64_t depth,
-                float (&acc)[kRows][kWidth]) {
+[[gnu::always_inline]] inline void accumulate(const float* a, std::int64_t a_stride,
+                                              const float* panel, std::int64_t depth,
+                                              float (&acc)[kRows][kWidth]) {
   for (std::int64_t l = 0; l < depth; ++l) {
     const float* b = panel + l * kWidth;
 #pragma GCC unroll 8
@@ -32,8 +34,8 @@ void accumulate(const float* a, std::int64_t a_stride, const float* panel, std::
   }
 }
 
-void multiply_panel(const Problem& p, const float* a, const float* b, float* c, std::int64_t column,
-                    std::vector<float>& panel) {
+GEMM_CLONES void multiply_panel(const Problem& p, const float* a, const float* b, float* c,
+                                std::int64_t column, std::vector<float>& panel) {
   const int width = static_cast<int>(std::min<std::int64_t>(kWidth, p.n - column));
   for (std::int64_t depth_start = 0; depth_start < p.k; depth_start += kDepth) {
     const std::int64_t depth = std::min<std::int64_t>(kDepth, p.k - depth_start);

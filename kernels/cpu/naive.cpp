@@ -3,12 +3,13 @@
 // column.
 #include <cstdint>
 
+#include "kernels/cpu/clones.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm {
 namespace {
 
-void multiply(const Problem& p, const float* a, const float* b, float* c) {
+GEMM_CLONES void multiply(const Problem& p, const float* a, const float* b, float* c) {
   for (std::int64_t i = 0; i < p.m; ++i) {
     float* row = c + i * p.n;
     for (std::int64_t j = 0; j < p.n; ++j) row[j] = 0;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -98,6 +100,18 @@ const Element& element(ElementType type) {
       {"signed char", ""},
   };
   return kElements[static_cast<std::size_t>(type)];
+}
+
+// Of the folders in GEMM_BENCH_INCLUDE, separated by colons, and of those of the build.
+std::vector<std::string> include_options() {
+  std::vector<std::string> options;
+  const char* given = std::getenv("GEMM_BENCH_INCLUDE");
+  std::istringstream folders(given == nullptr ? "" : given);
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (!folder.empty()) options.push_back("-I" + folder);
+  options.insert(options.end(),
+                 {"-I" GEMM_KERNEL_FOLDER, "-I" GEMM_CUDA_INCLUDE, "-I" GEMM_CUDA_INCLUDE "/cccl"});
+  return options;
 }
 
 std::string read(const std::filesystem::path& path) {
@@ -241,8 +255,8 @@ CompiledSource compile_source(const UserKernel& user, Precision precision, int c
       // From 9.0 on with architecture-specific instructions, such as wgmma.
       "-arch=sm_" + std::to_string(compute_capability) + (compute_capability >= 90 ? "a" : ""),
       "-DGEMM_INPUT=" + input.type, "-DGEMM_OUTPUT=" + output.type,
-      "-I" + std::filesystem::absolute(user.file).parent_path().string(), "-I" GEMM_KERNEL_FOLDER,
-      "-I" GEMM_CUDA_INCLUDE, "-I" GEMM_CUDA_INCLUDE "/cccl"};
+      "-I" + std::filesystem::absolute(user.file).parent_path().string()};
+  std::ranges::copy(include_options(), std::back_inserter(options));
   for (const std::string& header : {input.header, output.header})
     if (!header.empty()) options.push_back("-include=" + header);
   options.emplace_back(

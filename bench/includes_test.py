@@ -33,8 +33,8 @@ PROVIDERS = {
     "cinttypes": r"PRI\w+",
     "climits": r"U?(CHAR|SHRT|INT|LONG|LLONG)_MAX",
     "cmath": "ceil copysign pow fabs floor fma fmin frexp "
-    "ilogb isfinite isinf isnan ldexp llround log2 "
-    "lround nan nanf nearbyint nextafterf? remainder sin sqrt trunc HUGE_VALF? INFINITY NAN",
+    "ilogb isfinite isinf isnan ldexp llround log log10 log2 "
+    "lround nan nanf nearbyint nextafterf? remainder round sin sqrt trunc HUGE_VALF? INFINITY NAN",
     "cmath cstdlib": "abs",
     "concepts": "same_as",
     "condition_variable": "condition_variable",
@@ -43,7 +43,7 @@ PROVIDERS = {
     "cstddef cstdio cstdlib cstring ctime": "size_t",
     "cstdint": r"u?int\d+_t uintptr_t",
     "cstdio": "fflush fprintf fputs printf rename snprintf vsnprintf stderr stdout",
-    "cstdlib": r"_Exit abort aligned_alloc atoi exit free getenv system EXIT_\w+",
+    "cstdlib": r"_Exit abort aligned_alloc atof atoi exit free getenv system EXIT_\w+",
     "cstring": "memcmp memcpy memset strerror",
     "ctime": "gmtime strftime time time_t",
     "deque": "deque",

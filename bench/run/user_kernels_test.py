@@ -101,10 +101,6 @@ HOSTILE = {
         "for (int i = 0; i < n; ++i) for (int j = 0; j < i; ++j) swap(i, j);",
         "hold the transpose",
     ),
-    "shifts": (
-        "for (int i = 63; i > 0; --i) for (int j = 0; j < n; ++j) c[i*n + j] = c[(i-1)*n + j];",
-        "are off by one: they hold what belongs to the row above",
-    ),
     "doubles": ("for (int i = 0; i < 64 * n; ++i) c[i] *= 2;", "are 2 times what they should be"),
     "leaves_out": (
         "for (int i = 32; i < 64; ++i) for (int j = 0; j < 32; ++j)"

@@ -15,7 +15,7 @@ struct Compared {
   std::vector<bool> unwritten;             // as it was before the launch
 };
 
-// "the wrong elements are NaN, in 4 whole tiles of 32 x 32, the first at c[0,32]"; empty where
+// "the wrong elements are NaN, in 4 whole tiles of 32 x 32"; empty where
 // nothing is wrong, or one element, of which there is no more to say.
 std::string wrong_pattern(const Compared& matrix);
 

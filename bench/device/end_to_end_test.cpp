@@ -1,4 +1,4 @@
-// Cases with a transfer: their names, panels and shares, the pipeline that they run (over a bus
+// Cases with a transfer: their names and shares, the pipeline that they run (over a bus
 // that copies from memory to memory), and (label GPU) the real one: what the program receives is
 // right.
 #include <gtest/gtest.h>
@@ -42,11 +42,11 @@ TEST(EndToEnd, IsEachCaseWithEachTransfer) {
   EXPECT_TRUE(
       std::ranges::none_of(cases, [](const Case& one) { return one.transfer.has_value(); }));
   const std::vector<Case> all = end_to_end_cases(cases);
-  ASSERT_EQ(all.size(), 3 * cases.size());
+  ASSERT_EQ(all.size(), 2 * cases.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    EXPECT_EQ(all[i].kernel, cases[i / 3].kernel);
-    EXPECT_EQ(all[i].problem, cases[i / 3].problem);
-    EXPECT_EQ(all[i].transfer, kTransfers[i % 3]);
+    EXPECT_EQ(all[i].kernel, cases[i / 2].kernel);
+    EXPECT_EQ(all[i].problem, cases[i / 2].problem);
+    EXPECT_EQ(all[i].transfer, kTransfers[i % 2]);
   }
 }
 
@@ -62,29 +62,6 @@ TEST(EndToEnd, IsThereForAFilterThatNamesItOnly) {
     EXPECT_TRUE(asks_for_end_to_end(filter)) << filter;
   for (const char* filter : {"", "all", ".", "Tiled", "pinned", "-EndToEnd"})
     EXPECT_FALSE(asks_for_end_to_end(filter)) << filter;
-}
-
-TEST(RowPanels, CoverEveryRowOnce) {
-  for (const std::int64_t m :
-       {std::int64_t{1}, std::int64_t{255}, std::int64_t{256}, std::int64_t{257},
-        std::int64_t{1000}, std::int64_t{2048}, std::int64_t{2049}, std::int64_t{4096},
-        std::int64_t{46400}, std::int64_t{4194307}, std::int64_t{1} << 50}) {
-    const std::vector<Panel> panels = row_panels(m);
-    ASSERT_FALSE(panels.empty()) << m;
-    EXPECT_LE(panels.size(), 8U) << m;
-    std::int64_t next = 0;
-    for (const Panel& panel : panels) {
-      EXPECT_EQ(panel.first, next) << m;
-      EXPECT_EQ(panel.first % 256, 0) << m;
-      EXPECT_GT(panel.rows, 0) << m;
-      EXPECT_TRUE(panel.rows % 256 == 0 || panel == panels.back()) << m;
-      next += panel.rows;
-    }
-    EXPECT_EQ(next, m);
-  }
-  EXPECT_EQ(row_panels(1), (std::vector<Panel>{{0, 1}}));
-  EXPECT_EQ(row_panels(300), (std::vector<Panel>{{0, 256}, {256, 44}}));
-  EXPECT_EQ(row_panels(4096).size(), 8U);
 }
 
 TEST(PartTimes, ShareOfTheCopiesThatTheWholeDoesNotShow) {
@@ -108,15 +85,15 @@ TEST(Results, ARowThatCopiesStandsBesideNeitherRoofNorLibrary) {
   const Problem p{10, 20, 30, Precision::f32};
   Results results({.peaks = {{.name = "FP32 FMA", .precision = p.precision, .per_second = 1e12},
                              {.name = "DRAM", .per_second = 1e12}}});
-  Row row{.which = {&library, p, Transfer::overlapped}};
+  Row row{.which = {&library, p, Transfer::pinned}};
   row.timing.samples_seconds = {8e-3, 8e-3, 8e-3};
   row.parts = {4e-3, 6e-3, 1e-3};
   results.add("row", row);
   EXPECT_EQ(results.library_rate(p), std::nullopt) << "it is no baseline for others";
   results.set_library_rate(p, {"other", 1e9});
   const auto json = results.to_json(row);
-  EXPECT_EQ(json["transfer"], "overlapped");
-  EXPECT_NE(results.conformance(row).find("with their copies (overlapped)"), std::string::npos);
+  EXPECT_EQ(json["transfer"], "pinned");
+  EXPECT_NE(results.conformance(row).find("with their copies (pinned)"), std::string::npos);
   for (const char* key : {"roof", "of_roof_nominal", "roof_at_clock", "of_roof_at_clock", "library",
                           "of_library", "versus"})
     EXPECT_TRUE(json[key].is_null()) << key;
@@ -144,8 +121,7 @@ class FakeBus : public EndToEnd {
       std::memcpy(set.there.get() + layout_.a, given.a, static_cast<std::size_t>(layout_.a_bytes));
       std::memcpy(set.there.get() + layout_.b, given.b, static_cast<std::size_t>(layout_.b_bytes));
       std::byte* device = set.device.get();
-      set.kernel =
-          what.prepare(what.problem, {device + layout_.a, device + layout_.b, device + layout_.c});
+      set.kernel = what.prepare({device + layout_.a, device + layout_.b, device + layout_.c});
       sets_.push_back(std::move(set));
     }
   }
@@ -275,23 +251,6 @@ TEST(EndToEnd, JudgesWhatTheHostReceives) {
   EXPECT_THROW(measurement.verify(), WrongResult);
 }
 
-TEST(EndToEnd, APanelThatTheKernelDoesNotSupportSkipsTheRow) {
-  const Options options = quick();
-  HostWithBus backend;
-  ProblemCache cache(backend, Fill::uniform, 1, false);
-  RegisteredKernel tall = *cpu_case("CpuNaive", {1, 1, 1}).kernel;
-  tall.unsupported = [](const Problem& p, const Device&) -> std::optional<std::string> {
-    return p.m < 300 ? std::optional<std::string>("too few rows") : std::nullopt;
-  };
-  const Case which{&tall, {300, 8, 8, Precision::f32}, Transfer::overlapped};
-  try {
-    Measurement(backend, nullptr, cache, options, which).prepare(1e9);
-    FAIL() << "was run";
-  } catch (const Skipped& skipped) {
-    EXPECT_STREQ(skipped.what(), "for a panel of 256 rows: too few rows");
-  }
-}
-
 // --- On the GPU ----------------------------------------------------------------------------------
 
 TEST(EndToEnd, EveryKernelIsRightOnTheHostOnTheGpu) {
@@ -299,7 +258,6 @@ TEST(EndToEnd, EveryKernelIsRightOnTheHostOnTheGpu) {
   const Options options = quick();
   ProblemCache cache(*cuda(), Fill::uniform, 1, false);
   int right = 0;
-  // One panel, one with a tail, and several whose last has one row.
   for (const Shape& shape : {Shape{5, 7, 23}, Shape{300, 72, 40}, Shape{2049, 130, 65}})
     for (const Case& one : end_to_end_cases(make_cases({shape}, {}, Device::Kind::gpu))) {
       Measurement measurement(*cuda(), nullptr, cache, options, one);
@@ -334,7 +292,6 @@ TEST(EndToEnd, StaysRightWhenItIsTimedOnTheGpu) {
       EXPECT_TRUE(measurement.verify().passed()) << which.name();
       EXPECT_EQ(measurement.launch(), "stream") << which.name();
       const PartTimes parts = measurement.time_parts();
-      // The events enclose what happens on other streams, too.
       for (const double part :
            {parts.to_device_seconds, parts.kernel_seconds, parts.from_device_seconds}) {
         EXPECT_GT(part, 0) << which.name();
@@ -356,28 +313,6 @@ TEST(EndToEnd, FindsAKernelThatLeavesCUnwrittenOnTheGpu) {
     const Case which{&idle, {600, 64, 64, Precision::f32}, transfer};
     Measurement measurement(*cuda(), nullptr, cache, options, which);
     EXPECT_THROW(measurement.prepare(1e9), WrongResult) << which.name();
-  }
-}
-
-TEST(EndToEnd, FindsAPanelThatIsLeftOutOnTheGpu) {
-  SKIP_WITHOUT_GPU();
-  const Options options = quick();
-  ProblemCache cache(*cuda(), Fill::uniform, 1, false);
-  const Case right = gpu_case("Naive", {600, 64, 64}, Transfer::overlapped);
-  RegisteredKernel forgets = *right.kernel;
-  forgets.prepare = [naive = right.kernel->prepare](const Problem& p, const Device& device,
-                                                    const Operands& o) -> Launch {
-    if (p.m == 88) return [](Stream) {};  // the last panel
-    return naive(p, device, o);
-  };
-  Measurement measurement(*cuda(), nullptr, cache, options,
-                          {&forgets, right.problem, right.transfer});
-  try {
-    measurement.prepare(1e9);
-    FAIL() << "passed";
-  } catch (const WrongResult& wrong) {
-    EXPECT_EQ(wrong.verdict.first_wrong, 512 * 64) << wrong.what();
-    EXPECT_EQ(wrong.verdict.wrong, 88 * 64) << wrong.what();
   }
 }
 
@@ -415,7 +350,7 @@ TEST(EndToEnd, GivesItsMemoryBackOnTheGpu) {
     measurement.prepare(1e9);
     return cuda()->free_bytes();
   };
-  measure(Transfer::overlapped);  // loads the code
+  measure(Transfer::pinned);  // loads the code
   const double before = cuda()->free_bytes();
   for (const Transfer transfer : kTransfers) {
     EXPECT_LT(measure(transfer), before - 3 * 2048 * 2048 * sizeof(float)) << name_of(transfer);

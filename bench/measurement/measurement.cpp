@@ -34,10 +34,6 @@ void Measurement::require_supported() const {
                   ": longer sums may overflow 32 bits");
   if (!kernel.unsupported) return;
   if (const auto why = kernel.unsupported(p, backend_.device())) throw Skipped(*why);
-  if (case_.transfer != Transfer::overlapped) return;
-  for (const Panel& panel : row_panels(p.m))
-    if (const auto why = kernel.unsupported(panel_problem(p, panel), backend_.device()))
-      throw Skipped("for a panel of " + std::to_string(panel.rows) + " rows: " + *why);
 }
 
 void Measurement::prepare(double seconds_left) {
@@ -173,14 +169,10 @@ Measurement::Prediction Measurement::time_launch(const Problem& corner) {
 }
 
 Transferred Measurement::transferred(const Problem& p) const {
-  const RegisteredKernel& kernel = *case_.kernel;
-  return {.problem = p,
-          .transfer = *case_.transfer,
-          .prepare =
-              [&kernel, this](const Problem& panel, const Operands& operands) {
-                return kernel.prepare(panel, backend_.device(), operands);
-              },
-          .one_at_a_time = kernel.is_library()};
+  return {
+      .problem = p, .transfer = *case_.transfer, .prepare = [p, this](const Operands& operands) {
+        return case_.kernel->prepare(p, backend_.device(), operands);
+      }};
 }
 
 std::int64_t Measurement::affordable_sets(double seconds_left) {

@@ -1,10 +1,12 @@
 // The CPU as a device: the steady clock, plain memory, and an FP64 reference on all cores.
+#include <dlfcn.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
 #include <algorithm>
 #include <atomic>
+#include <cfenv>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -25,8 +27,7 @@
 #include "bench/base/clock.hpp"
 #include "bench/base/device_errors.hpp"
 #include "bench/device/backend.hpp"
-#include "bench/device/host_limits.hpp"
-#include "bench/device/host_settings.hpp"
+#include "bench/device/host.hpp"
 #include "bench/device/resident.hpp"
 #include "kernels/layout.hpp"
 
@@ -75,6 +76,36 @@ struct HostMark : Mark {
   void set(Clock, double) override { when = std::chrono::steady_clock::now(); }
 };
 
+// What a kernel in this process can change that changes the arithmetic or the speed of other code:
+// threads of OpenMP and of OpenBLAS, rounding and subnormals of this thread.
+struct HostSettings {
+  std::fenv_t arithmetic{};
+  int openmp_threads = 1, openblas_threads = 0;  // 0: OpenBLAS is not loaded
+
+  static HostSettings now() {
+    HostSettings found;
+    std::fegetenv(&found.arithmetic);
+#ifdef _OPENMP
+    found.openmp_threads = omp_get_max_threads();
+#endif
+    if (auto* const get = loaded<int()>("openblas_get_num_threads")) found.openblas_threads = get();
+    return found;
+  }
+  void restore() const {
+#ifdef _OPENMP
+    omp_set_num_threads(openmp_threads);
+#endif
+    std::fesetenv(&arithmetic);
+    if (auto* const set = loaded<void(int)>("openblas_set_num_threads");
+        set != nullptr && openblas_threads > 0)
+      set(openblas_threads);
+  }
+  template <typename Function>
+  static Function* loaded(const char* name) {
+    return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+  }
+};
+
 // All operands are f32: fill() refuses others.
 class HostBackend : public Backend {
  public:
@@ -82,7 +113,7 @@ class HostBackend : public Backend {
 #ifdef _OPENMP
     omp_set_num_threads(std::min(omp_get_max_threads(), device_.cores));
 #endif
-    settings_ = HostSettings();
+    settings_ = HostSettings::now();
   }
   const DeviceInfo& device() const override { return device_; }
   std::string_view timer() const override { return "steady clock"; }

@@ -6,8 +6,7 @@
 #include <iterator>
 #include <vector>
 
-#include "bench/device/cpu.hpp"
-#include "bench/device/host_limits.hpp"
+#include "bench/device/host.hpp"
 #include "build_info.hpp"
 
 namespace gemm::bench {

@@ -16,7 +16,7 @@
 #include "bench/cases/options.hpp"
 #include "bench/device/device.hpp"
 #include "bench/device/environment.hpp"
-#include "bench/device/host_load.hpp"
+#include "bench/device/host.hpp"
 #include "bench/kernel_code/kernel_code.hpp"
 #include "bench/peaks/measured_peaks.hpp"
 #include "bench/peaks/peaks.hpp"

@@ -22,7 +22,6 @@
 
 #include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
-#include "bench/device/nan_refusal.hpp"
 #include "bench/run/answer.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/command_line.hpp"
@@ -116,9 +115,8 @@ void print_help(const char* program) {
       << "Names are <Kernel>[/<parameter>:<value>...][/layout:<layout>]/<precision>/<m>x<n>x<k>; "
          "C (m x n)\n= A (m x k) * B (k x n); a layout is named where it is not nn.\n"
       << "EndToEnd/<transfer>/<name> times host-to-device copies, kernel and device-to-host copy; "
-         "transfer is\npageable, pinned or overlapped. They have layout nn and run only if the "
-         "filter "
-         "contains EndToEnd.\n"
+         "transfer is\npageable or pinned. They have layout nn and run only if the filter contains "
+         "EndToEnd.\n"
       << "Exit codes: 0 all results right, 1 a result failed, 2 bad input, 130 interrupted.\n\n"
       << options_help()
       << "\nGoogle Benchmark's own options keep their meaning; --benchmark_min_time is the "
@@ -295,7 +293,6 @@ int run(int argc, char** argv, std::optional<std::string> token = std::nullopt) 
     options.monitor_seconds = 0;
   } else {
     require_release(options);
-    require_nan_refusal(*backend);
     if (!options.is_child()) say_unknown_commit();
   }
   if (options.is_child()) {

@@ -1,12 +1,39 @@
-// How much of the host's CPUs others had while something was timed.
+// The host, as Linux says: which CPU it has, how much of it this process may use, since cgroups,
+// cpusets and quotas leave it less than the machine has, and how much of its CPUs others used.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace gemm::bench {
+
+// What is not known is empty.
+struct Cpu {
+  std::string name = "CPU";
+  std::optional<std::string> id;  // vendor, family, model and stepping; of ARM the four of MIDR_EL1
+  std::optional<std::int64_t> l1_data_bytes, l2_bytes, l3_bytes;  // that one core sees
+};
+
+// Of the core with this number; the files are those below `root`.
+Cpu read_cpu(int core, const std::filesystem::path& root = "/");
+
+struct HostLimits {
+  std::filesystem::path root = "/";  // of the files that are read
+
+  // Bytes that can still be allocated; what the page cache holds counts as free.
+  double free_bytes() const;
+  // Bytes that a process may have at all.
+  std::int64_t memory_bytes() const;
+  // The cores whose time a cgroup grants, such as 1.5; empty without a quota.
+  std::optional<double> cpu_quota() const;
+  // The cores that threads may run on, in ascending order; not fewer than one.
+  static std::vector<int> cores();
+};
 
 // CPU time until now, in seconds, of the CPUs by number; and which of them this process may use.
 struct CpuTimes {

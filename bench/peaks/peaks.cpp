@@ -59,58 +59,32 @@ constexpr bool is_tensor_unit(Unit unit) { return (kTensor & bit(unit)) != 0; }
 // "NVIDIA H20 MIG 1g.12gb", but not "NVIDIA H200".
 struct Product {
   std::string_view name;
-  double tensor_share = 1;  // of the tensor rates of its capability
-  double tensor_clock = 0;  // MHz at which its data sheet states tensor figures; 0: as others
-  unsigned unknown_units = 0;
-  const char* why = "";  // are they not known
-  int sm_count = 0;      // the row is of products with so many; 0: any
+  double tensor_share = 1;     // of the tensor rates of its capability
+  double tensor_clock = 0;     // MHz at which its data sheet states tensor figures; 0: as others
+  unsigned unknown_units = 0;  // whose published figure fits no rate per SM and clock, or is none
+  int sm_count = 0;            // the row is of products with so many; 0: any
 };
 
-constexpr const char* kInt8OfB300 =
-    "its data sheets' INT8 figures, 0.165 to 0.19 POP/s, fit no rate per SM and clock";
-
 // The first that fits counts. Clocks are data sheet over rate and SMs: 835.5 TFLOP/s of FP16 on an
-// H100 NVL are 1545 MHz. Most data sheets of GB200 and GB300 give 2,500 TFLOP/s of BF16.
+// H100 NVL are 1545 MHz. Most data sheets of GB200 and GB300 give 2,500 TFLOP/s of BF16. Factors
+// by which INT8 of the RTX 5090 D and units of mining GPUs are cut are not published.
 constexpr Product kProducts[] = {
-    {.name = "NVIDIA A10G", .tensor_share = 0.5},
-    {.name = "NVIDIA L20", .tensor_share = 0.5},
-    {.name = "NVIDIA L40", .tensor_share = 0.5},
-    {.name = "NVIDIA H20",
-     .tensor_share = 0.25,
-     .tensor_clock = 1853,
-     .unknown_units = bit(Unit::fp32_fma) | bit(Unit::fp64),
-     .why =
-         "its data sheet's FP32 and FP64 figures, 44 and 1 TFLOP/s, fit no rate per SM and clock"},
-    {.name = "NVIDIA H800",
-     .unknown_units = bit(Unit::fp64),
-     .why = "its data sheet's FP64 figure, 1 TFLOP/s, is too coarse for a rate"},
-    {.name = "NVIDIA H100 NVL", .tensor_clock = 1545},
-    {.name = "NVIDIA H200 NVL", .tensor_clock = 1545},
-    {.name = "NVIDIA B100",
-     .unknown_units = kTensor,
-     .why = "the clock of its data sheet's tensor figures is not known"},
-    {.name = "NVIDIA GB200", .tensor_clock = 2062, .sm_count = 148},
-    {.name = "NVIDIA GB200", .tensor_clock = 2008},
-    {.name = "NVIDIA GB300",
-     .tensor_clock = 2062,
-     .unknown_units = bit(Unit::int8_tensor),
-     .why = kInt8OfB300,
-     .sm_count = 148},
-    {.name = "NVIDIA GB300",
-     .tensor_clock = 2008,
-     .unknown_units = bit(Unit::int8_tensor),
-     .why = kInt8OfB300},
-    {.name = "NVIDIA B300",
-     .tensor_clock = 1855,
-     .unknown_units = bit(Unit::int8_tensor),
-     .why = kInt8OfB300},
-    {.name = "NVIDIA GB10", .tensor_clock = 2543},
-    {.name = "NVIDIA GeForce RTX 5090 D",
-     .unknown_units = bit(Unit::int8_tensor),
-     .why = "its INT8 is cut by a factor that is not published"},
-    {.name = "NVIDIA CMP",
-     .unknown_units = ~0U,
-     .why = "units of mining GPUs are cut by factors that are not published"},
+    {"NVIDIA A10G", 0.5},
+    {"NVIDIA L20", 0.5},
+    {"NVIDIA L40", 0.5},
+    {"NVIDIA H20", 0.25, 1853, bit(Unit::fp32_fma) | bit(Unit::fp64)},
+    {"NVIDIA H800", 1, 0, bit(Unit::fp64)},
+    {"NVIDIA H100 NVL", 1, 1545},
+    {"NVIDIA H200 NVL", 1, 1545},
+    {"NVIDIA B100", 1, 0, kTensor},
+    {"NVIDIA GB200", 1, 2062, 0, 148},
+    {"NVIDIA GB200", 1, 2008},
+    {"NVIDIA GB300", 1, 2062, bit(Unit::int8_tensor), 148},
+    {"NVIDIA GB300", 1, 2008, bit(Unit::int8_tensor)},
+    {"NVIDIA B300", 1, 1855, bit(Unit::int8_tensor)},
+    {"NVIDIA GB10", 1, 2543},
+    {"NVIDIA GeForce RTX 5090 D", 1, 0, bit(Unit::int8_tensor)},
+    {"NVIDIA CMP", 1, 0, ~0U},
 };
 
 const Product& product_of(std::string_view device_name, int sm_count) {
@@ -150,7 +124,7 @@ Peak nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits) {
   if (rates == nullptr) return none(capability + " is not in the table");
   const Product& product = product_of(device.name, device.sm_count);
   if ((product.unknown_units & bit(traits.unit)) != 0)
-    return none(std::string(product.name) + ": " + product.why);
+    return none(std::string(product.name) + ": no rate per SM and clock is published");
   const std::optional<double> rate =
       flop_per_clock(device.compute_capability, traits.unit, device.name);
   if (!rate) return none("the table has no rate for " + capability);

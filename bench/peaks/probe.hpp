@@ -17,7 +17,7 @@ struct Probe {
   enum class Clock { sm, memory, none };  // what the figure grows with
 
   std::string name;        // "FP32_FMA", "BF16_wgmma", "DRAM_read", "PCIe_to_device"
-  std::string arithmetic;  // f32 f64 f16x2 s32 tf32 bf16 f16 e4m3 s8; empty for memory
+  std::string arithmetic;  // f32 f64 s32 tf32 bf16 f16 e4m3 s8; empty for memory
   std::string fill;        // "random" or "zeros"; empty where there is only one
   std::string what;        // how it is done, in a line
   Unit unit = Unit::flop;

@@ -1,11 +1,8 @@
 // Multiply-adds outside the tensor cores, from registers alone.
 //
 // Each thread walks independent chains of x = x * x - 1.9: a chaotic map that stays in (-2, 2), so
-// that no value overflows, settles or can be computed ahead (in FP16 it ends in a cycle of 49
-// values). Squaring modulo 2^32 would settle; the integers walk x = a * x + c, whose period is
-// 2^32.
-#include <cuda_fp16.h>
-
+// that no value overflows, settles or can be computed ahead. Squaring modulo 2^32 would settle; the
+// integers walk x = a * x + c, whose period is 2^32.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +22,6 @@ template <typename T>
 struct Real {  // f32, f64
   using Value = T;
   static constexpr Value kFactor = 0, kAddend = static_cast<T>(-1.9);
-  static constexpr int kFlop = 2;
   static constexpr Value start(std::int64_t chain) {
     return fill_value(Fill::uniform, kSeed, chain);
   }
@@ -33,37 +29,9 @@ struct Real {  // f32, f64
   static Value plain_step(Value x) { return std::fma(x, x, kAddend); }
 };
 
-struct HalfPair {
-  using Value = std::uint32_t;                               // two halves
-  static constexpr Value kFactor = 0, kAddend = 0xbf9abf9a;  // -1.9
-  static constexpr int kFlop = 4;
-  static __host__ __device__ Value pack(__half low, __half high) {
-    return __half_as_ushort(low) | std::uint32_t{__half_as_ushort(high)} << 16;
-  }
-  static __host__ __device__ Value start(std::int64_t chain) {
-    return pack(__float2half(fill_value(Fill::uniform, kSeed, 2 * chain)),
-                __float2half(fill_value(Fill::uniform, kSeed, 2 * chain + 1)));
-  }
-  static __device__ Value step(Value x, Value, Value c) {
-    Value next;
-    asm("fma.rn.f16x2 %0, %1, %1, %2;" : "=r"(next) : "r"(x), "r"(c));
-    return next;
-  }
-  static Value plain_step(Value x) {
-    const auto next = [](std::uint32_t bits) {
-      // Exact in FP64, then rounded once.
-      const double value = __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
-      const double addend = __half2float(__ushort_as_half(kAddend & 0xffff));
-      return __double2half(value * value + addend);
-    };
-    return pack(next(x & 0xffff), next(x >> 16));
-  }
-};
-
 struct Integer {
   using Value = std::uint32_t;
   static constexpr Value kFactor = 1664525, kAddend = 1013904223;  // of Numerical Recipes
-  static constexpr int kFlop = 2;
   static constexpr Value start(std::int64_t chain) {
     return static_cast<Value>(random_bits(kSeed, chain));
   }
@@ -123,7 +91,7 @@ Probe probe(const DeviceInfo& device, const char* name, const char* arithmetic, 
       .arithmetic = arithmetic,
       .what = std::to_string(kChains) + " chains a thread, " + std::to_string(kThreads) +
               " threads an SM, registers only",
-      .work = 1.0 * Kind::kFlop * chains * steps,
+      .work = 2.0 * chains * steps,
       .prepare = [=](Backend& backend) { return launch(shared_memory(backend, bytes)); },
       .complaint = complaint,
   };
@@ -136,7 +104,6 @@ std::vector<Probe> fma_probes(const DeviceInfo& device) {
       probe<Real<float>>(device, "FP32_FMA", "f32", 1024),
       probe<Real<double>>(device, "FP64_FMA", "f64",
                           has_full_fp64(device.compute_capability) ? 512 : 32),
-      probe<HalfPair>(device, "FP16x2_FMA", "f16x2", 1024),
       probe<Integer>(device, "INT32_FMA", "s32", 512),
   };
 }

@@ -1,14 +1,12 @@
-// How fast bytes move: from and to the DRAM, out of the L2, out of shared memory, over the bus to
+// How fast bytes move: out of the DRAM, out of the L2, out of shared memory, over the bus to
 // the host.
 //
 // What is read is summed, and the sum leaves the registers only where `mask` keeps a bit of it:
 // never in a timed launch, but the compiler cannot know. To see that everything was read, the
 // memory is filled with words of -1: then the sum counts them.
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -25,31 +23,11 @@ using Total = unsigned long long;  // what atomicAdd takes
 using Memory = std::shared_ptr<std::byte>;
 
 constexpr std::int64_t kMiB = 1 << 20;
-constexpr float kScale = 0.75F;
 
 __device__ std::uint32_t sum_of(uint4 v) { return v.x + v.y + v.z + v.w; }
 
-__device__ uint4 four_of(std::uint32_t word) { return {word, word, word, word}; }
-
 __device__ void keep_sum(std::uint32_t sum, std::uint32_t mask, Total* words) {
   if ((sum & mask) != 0) atomicAdd(words, Total{0U - sum});
-}
-
-__host__ __device__ std::uint32_t bits_of(float value) {
-  std::uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
-__host__ __device__ std::uint32_t triad_of(std::uint32_t a, std::uint32_t b) {
-  float x, y;
-  memcpy(&x, &a, sizeof x);
-  memcpy(&y, &b, sizeof y);
-  return bits_of(fmaf(kScale, y, x));
-}
-
-__device__ uint4 triad_of(uint4 a, uint4 b) {
-  return {triad_of(a.x, b.x), triad_of(a.y, b.y), triad_of(a.z, b.z), triad_of(a.w, b.w)};
 }
 
 // What is wrong with the number of words that left keep_sum.
@@ -66,140 +44,30 @@ Memory zero_count(Backend& backend) {
 
 // --- DRAM ----------------------------------------------------------------------------------------
 
-// out = in, or in0 + s * in1, or the sum of in, or the index: by the number of arrays read and
-// written.
-struct Arrays {
-  const uint4* in[2];
-  uint4* out;
-  std::int64_t vectors;  // in each array
-  std::uint32_t mask;
-  Total* words;
-};
-
-constexpr int vectors_in_flight(int inputs) { return inputs == 2 ? 4 : 8; }
-
-// A thread's loads are independent of each other; a block's part of an array is contiguous. All of
-// it streams, as nothing is used twice.
-template <int kIn, int kOut>
-__global__ void __launch_bounds__(1024) stream(Arrays arrays) {
-  constexpr int kVectors = vectors_in_flight(kIn);
-  const std::int64_t part = std::int64_t{kVectors} * blockDim.x;
-  std::uint32_t sum = 0;
-  for (std::int64_t first = blockIdx.x * part; first < arrays.vectors; first += gridDim.x * part) {
-    const std::int64_t i = first + threadIdx.x;
-    uint4 x[kVectors], y[kVectors];
-#pragma unroll
-    for (int j = 0; j < kVectors; ++j) {
-      if constexpr (kIn > 0) x[j] = __ldcs(arrays.in[0] + i + j * blockDim.x);
-      if constexpr (kIn > 1) y[j] = __ldcs(arrays.in[1] + i + j * blockDim.x);
-    }
-#pragma unroll
-    for (int j = 0; j < kVectors; ++j) {
-      if constexpr (kIn == 0) x[j] = four_of(static_cast<std::uint32_t>(i + j * blockDim.x));
-      if constexpr (kIn == 2) x[j] = triad_of(x[j], y[j]);
-      if constexpr (kOut == 0)
-        sum += sum_of(x[j]);
-      else
-        __stcs(arrays.out + i + j * blockDim.x, x[j]);
-    }
-  }
-  if constexpr (kOut == 0) keep_sum(sum, arrays.mask, arrays.words);
-}
-
 struct Grid {
   int threads;
   bool resident;  // as many blocks as fit at once, each with many parts; else one part each
 };
 constexpr Grid kGrids[] = {{256, true},  {512, true},  {1024, true},
                            {256, false}, {512, false}, {1024, false}};
+constexpr int kDramVectors = 8;
 
-template <int kIn, int kOut>
-class Dram {
- public:
-  Dram(int sm_count, std::int64_t bytes) : sm_count_(sm_count), bytes_(bytes) {}
-
-  double work() const { return 1.0 * (kIn + kOut) * bytes_; }
-
-  // Which grid moves most differs from GPU to GPU.
-  Launch fastest(Backend& backend) const {
-    const Memories memories = allocate(backend, 0);
-    std::vector<Launch> ways;
-    for (const Grid& grid : kGrids) ways.push_back(launch(memories, grid, 0));
-    return fastest_of(backend, ways, 3);
+// A thread's loads are independent of each other; a block's part of the array is contiguous. All of
+// it streams, as nothing is used twice.
+__global__ void __launch_bounds__(1024)
+    read_dram(const uint4* from, std::int64_t vectors, std::uint32_t mask, Total* words) {
+  const std::int64_t part = std::int64_t{kDramVectors} * blockDim.x;
+  std::uint32_t sum = 0;
+  for (std::int64_t first = blockIdx.x * part; first < vectors; first += gridDim.x * part) {
+    const uint4* at = from + first + threadIdx.x;
+    uint4 x[kDramVectors];
+#pragma unroll
+    for (int j = 0; j < kDramVectors; ++j) x[j] = __ldcs(at + j * blockDim.x);
+#pragma unroll
+    for (int j = 0; j < kDramVectors; ++j) sum += sum_of(x[j]);
   }
-
-  std::optional<std::string> complaint(Backend& backend) const {
-    const Memories memories = allocate(backend, 1);
-    for (const Grid& grid : kGrids) {
-      const Memory words = zero_count(backend);
-      backend.poison(memories.back().get(), bytes_);  // the output, or else the one input
-      backend.run(launch(memories, grid, ~0U, words));
-      const auto wrong =
-          kOut > 0 ? wrong_output(backend, memories) : wrong_count(backend, words, work());
-      if (wrong)
-        return *wrong + " by blocks of " + std::to_string(grid.threads) + " threads" +
-               (grid.resident ? ", resident" : "");
-    }
-    return std::nullopt;
-  }
-
- private:
-  using Memories = std::array<Memory, kIn + kOut>;
-
-  Memories allocate(Backend& backend, std::uint64_t seed) const {
-    Memories memories;
-    for (int i = 0; i < kIn + kOut; ++i) {
-      memories[i] = shared_memory(backend, bytes_);
-      if (i < kIn)
-        backend.fill(memories[i].get(), ElementType::f32, bytes_ / 4, Fill::uniform, seed + i);
-    }
-    return memories;
-  }
-
-  Launch launch(const Memories& memories, Grid grid, std::uint32_t mask,
-                const Memory& words = nullptr) const {
-    const auto vectors_of = [&](int i) { return reinterpret_cast<uint4*>(memories[i].get()); };
-    Arrays arrays{};
-    for (int i = 0; i < kIn; ++i) arrays.in[i] = vectors_of(i);
-    if (kOut > 0) arrays.out = vectors_of(kIn);
-    arrays.vectors = bytes_ / sizeof(uint4);
-    arrays.mask = mask;
-    arrays.words = reinterpret_cast<Total*>(words.get());
-    const std::int64_t parts = arrays.vectors / (vectors_in_flight(kIn) * grid.threads);
-    int per_sm = 0;
-    check(
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, stream<kIn, kOut>, grid.threads, 0));
-    const auto blocks = static_cast<unsigned>(
-        grid.resident ? std::min<std::int64_t>(parts, std::int64_t{per_sm} * sm_count_) : parts);
-    return [=, keep = memories, keep_words = words](Stream on) {
-      stream<kIn, kOut><<<blocks, grid.threads, 0, on>>>(arrays);
-    };
-  }
-
-  // Of the first, a middle and the last MiB.
-  std::optional<std::string> wrong_output(Backend& backend, const Memories& memories) const {
-    constexpr std::size_t kWords = kMiB / 4;
-    for (const std::int64_t at : {std::int64_t{0}, bytes_ / kMiB / 2 * kMiB, bytes_ - kMiB}) {
-      std::array<std::vector<std::uint32_t>, kIn + kOut> words;
-      for (int i = 0; i < kIn + kOut; ++i) {
-        words[i].resize(kWords);
-        backend.copy(words[i].data(), memories[i].get() + at, kMiB);
-      }
-      for (std::size_t i = 0; i < kWords; ++i) {
-        std::uint32_t expected = static_cast<std::uint32_t>((at / 4 + i) / 4);
-        if constexpr (kIn == 1) expected = words[0][i];
-        if constexpr (kIn == 2) expected = triad_of(words[0][i], words[1][i]);
-        if (words[kIn][i] != expected)
-          return "word " + std::to_string(at / 4 + i) + " is " + std::to_string(words[kIn][i]) +
-                 ", expected " + std::to_string(expected);
-      }
-    }
-    return std::nullopt;
-  }
-
-  int sm_count_;
-  std::int64_t bytes_;
-};
+  keep_sum(sum, mask, words);
+}
 
 // At least 1 GiB and four times the L2, and about a millisecond of the queried bandwidth.
 std::int64_t array_bytes(const DeviceInfo& device, std::int64_t free) {
@@ -210,19 +78,52 @@ std::int64_t array_bytes(const DeviceInfo& device, std::int64_t free) {
   return std::min(wanted, free / 4) / kMiB * kMiB;
 }
 
-template <int kIn, int kOut>
-Probe dram_probe(const DeviceInfo& device, const char* name, const char* what, std::int64_t bytes) {
-  const Dram<kIn, kOut> dram(device.sm_count, bytes);
+Probe dram_probe(const DeviceInfo& device, std::int64_t bytes) {
+  const auto launch = [bytes, sm_count = device.sm_count](Grid grid, const Memory& from,
+                                                          std::uint32_t mask,
+                                                          const Memory& words) -> Launch {
+    const auto vectors = bytes / static_cast<std::int64_t>(sizeof(uint4));
+    const std::int64_t parts = vectors / (kDramVectors * grid.threads);
+    int per_sm = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, read_dram, grid.threads, 0));
+    const auto blocks = static_cast<unsigned>(
+        grid.resident ? std::min<std::int64_t>(parts, std::int64_t{per_sm} * sm_count) : parts);
+    return [=](Stream stream) {
+      read_dram<<<blocks, grid.threads, 0, stream>>>(reinterpret_cast<const uint4*>(from.get()),
+                                                     vectors, mask,
+                                                     reinterpret_cast<Total*>(words.get()));
+    };
+  };
+  // Which grid moves most differs from GPU to GPU.
+  const auto fastest = [=](Backend& backend) {
+    const Memory from = shared_memory(backend, bytes);
+    backend.fill(from.get(), ElementType::f32, bytes / 4, Fill::uniform, 0);
+    std::vector<Launch> ways;
+    for (const Grid& grid : kGrids) ways.push_back(launch(grid, from, 0, nullptr));
+    return fastest_of(backend, ways, 3);
+  };
+  const auto complaint = [=](Backend& backend) -> std::optional<std::string> {
+    const Memory from = shared_memory(backend, bytes);
+    backend.poison(from.get(), bytes);
+    for (const Grid& grid : kGrids) {
+      const Memory words = zero_count(backend);
+      backend.run(launch(grid, from, ~0U, words));
+      if (const auto wrong = wrong_count(backend, words, static_cast<double>(bytes)))
+        return *wrong + " by blocks of " + std::to_string(grid.threads) + " threads" +
+               (grid.resident ? ", resident" : "");
+    }
+    return std::nullopt;
+  };
   Probe probe{
-      .name = name,
-      .what = std::string(what) + ", " + std::to_string(bytes / kMiB) +
-              " MiB an array, 16-byte accesses, the fastest of " +
-              std::to_string(std::size(kGrids)) + " grids",
+      .name = "DRAM_read",
+      .what = "sum of an array, " + std::to_string(bytes / kMiB) +
+              " MiB, 16-byte accesses, the fastest of " + std::to_string(std::size(kGrids)) +
+              " grids",
       .unit = Probe::Unit::bytes,
       .clock = Probe::Clock::memory,
-      .work = dram.work(),
-      .prepare = [dram](Backend& backend) { return dram.fastest(backend); },
-      .complaint = [dram](Backend& backend) { return dram.complaint(backend); },
+      .work = static_cast<double>(bytes),
+      .prepare = fastest,
+      .complaint = complaint,
   };
   if (bytes < 4 * device.last_level_cache_bytes || bytes == 0)
     probe.unsupported = "too little free memory for arrays beyond the L2";
@@ -430,10 +331,7 @@ std::vector<Probe> memory_probes(const DeviceInfo& device) {
   const auto free = static_cast<std::int64_t>(free_now);
   const std::int64_t bytes = array_bytes(device, free);
   std::vector<Probe> probes = {
-      dram_probe<1, 0>(device, "DRAM_read", "sum of an array", bytes),
-      dram_probe<0, 1>(device, "DRAM_write", "an array written", bytes),
-      dram_probe<1, 1>(device, "DRAM_copy", "b = a, read + written", bytes),
-      dram_probe<2, 1>(device, "DRAM_triad", "c = a + s * b, read + written", bytes),
+      dram_probe(device, bytes),
       l2_probe(device),
       shared_probe(device),
       bus_probe(device, "PCIe_to_device", "from pinned memory", free, true),

@@ -4,14 +4,11 @@
 #include <exception>
 #include <iostream>
 #include <limits>
-#include <vector>
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
 #include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
-#include "bench/peaks/measured_peaks.hpp"
-#include "bench/peaks/probe.hpp"
 
 namespace gemm::bench {
 
@@ -74,36 +71,11 @@ std::optional<std::string> Workbench::impossible(const Case& which, const Timing
 
 // A child does not judge itself.
 std::optional<std::string> Workbench::above_cpu(const Case& which, double flop_per_second) {
-  constexpr double kBetterThanTheProbe = 1.05;
-  constexpr int kTries = 3;
-  const Precision precision = which.problem.precision;
-  const auto peak = std::ranges::find_if(
-      limits.peaks, [&](const Peak& one) { return one.precision && *one.precision == precision; });
-  if (options.is_child() || which.transfer || peak == limits.peaks.end()) return std::nullopt;
-  const auto possible = [&] {
-    return peak->per_second && flop_per_second <= kBetterThanTheProbe * *peak->per_second;
-  };
-  TimingPlan brief;
-  brief.warmup_seconds = 0.02;
-  brief.sampling_seconds = brief.longest_sampling_seconds = 0.05;
-  std::vector<Probe> probes = host_probes(backend->device());
-  std::erase_if(probes, [&](const Probe& probe) {
-    return probe.arithmetic != traits_of(precision).name || probe.fill == "zeros";
+  const auto peak = std::ranges::find_if(limits.peaks, [&](const Peak& one) {
+    return one.precision && *one.precision == which.problem.precision;
   });
-  for (int tries = 0; tries < kTries && !possible(); ++tries)
-    for (const Probe& probe : probes) {
-      const double found = measure(*backend, nullptr, brief, probe).per_second();
-      if (peak->origin == Peak::Origin::given || found <= peak->per_second.value_or(0)) continue;
-      peak->per_second = found;
-      peak->origin = Peak::Origin::measured;
-      peak->source = probe.label() + ": " + probe.what;
-    }
-  if (possible() || !peak->per_second) return std::nullopt;
-  return "impossible: " + rate_text(flop_per_second, precision) + ", but " + peak->name +
-         " reaches " + rate_text(*peak->per_second, precision) + " on this CPU (" +
-         (peak->origin == Peak::Origin::given
-              ? "given): is --gemm_peak_flops right?"
-              : "measured again beside it): is all of the work done?");
+  if (options.is_child() || which.transfer || peak == limits.peaks.end()) return std::nullopt;
+  return beats_cpu(*backend, *peak, flop_per_second);
 }
 
 }  // namespace gemm::bench

@@ -10,7 +10,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 
 #include "bench/base/clock.hpp"
@@ -46,7 +45,7 @@ std::optional<double> nominal(const DeviceInfo& device, const Probe& probe, cons
 
 // Changes when a probe does, or the table that of_nominal refers to, so that no result is compared
 // with the figures of an older one.
-constexpr int kProbesVersion = 2;
+constexpr int kProbesVersion = 3;
 
 // The driver's version belongs to the figures as much as the GPU.
 json identity(const DeviceInfo& device) {
@@ -242,6 +241,7 @@ std::vector<MeasuredPeak> load_peaks(const std::filesystem::path& file, const De
     kept.at("ceilings").get_to(peaks);
     for (const MeasuredPeak& one : peaks)
       if (!std::isfinite(one.per_second()) || !(one.per_second() > 0)) return {};
+    if (measured_beside_others(peaks)) return {};
   } catch (const std::exception&) {
     return {};
   }
@@ -269,9 +269,10 @@ bool save_peaks(const std::filesystem::path& file, const DeviceInfo& device,
 }
 
 bool measure_missing(Backend& backend, const GpuMonitor* monitor, const DeviceInfo& device,
-                     const std::vector<Probe>& probes, std::vector<MeasuredPeak>& all) {
+                     const std::vector<Probe>& probes, std::vector<MeasuredPeak>& all,
+                     const std::function<std::optional<CpuTimes>()>& cpu_times) {
   const std::filesystem::path file = peaks_file(device);
-  bool first = true, kept = true, measured = true;
+  bool first = true, kept = true, measured = true, disturbed = false;
   const auto say = [](const std::string& line) {
     const AboveStatus above;
     std::cerr << line << "\n";
@@ -284,8 +285,13 @@ bool measure_missing(Backend& backend, const GpuMonitor* monitor, const DeviceIn
       say("Measuring the peaks of this device, once for all runs ...");
     show_status([label](std::size_t width) { return label.substr(0, width); });
     try {
+      const std::optional<CpuTimes> before = cpu_times();
       all.push_back(measure(backend, monitor, plan_for_peaks(), probe));
-      kept = save_peaks(file, device, {all.back()}) && kept;
+      const std::optional<OthersLoad> others = others_between(before, cpu_times());
+      if (device.kind == Device::Kind::cpu && others && others->disturbs())
+        disturbed = true;
+      else
+        kept = save_peaks(file, device, {all.back()}) && kept;
     } catch (const Interrupted&) {
       throw;
     } catch (const DeviceLost&) {
@@ -296,6 +302,10 @@ bool measure_missing(Backend& backend, const GpuMonitor* monitor, const DeviceIn
     }
   }
   end_status();
+  if (disturbed)
+    std::cerr
+        << "Other programs used the CPU while its peaks were measured: they are not kept, and "
+           "the next run measures them again\n";
   if (!kept)
     std::cerr << "The measured peaks could not be written to '" << file.string()
               << "': the next run measures them again\n";
@@ -304,26 +314,15 @@ bool measure_missing(Backend& backend, const GpuMonitor* monitor, const DeviceIn
 
 std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* monitor,
                                             const DeviceInfo& device, bool again) {
-  const std::filesystem::path file = peaks_file(device);
-  const auto forget = [&file] {
-    std::error_code ignored;
-    std::filesystem::remove(file, ignored);
-  };
   std::vector<MeasuredPeak> all;
-  if (!again) all = load_peaks(file, device);
-  if (measured_beside_others(all)) {  // an interrupted run has left them
-    all.clear();
-    forget();
-  }
+  if (!again) all = load_peaks(peaks_file(device), device);
   std::vector<Probe> probes = probes_of(backend);
   std::erase_if(probes, [](const Probe& probe) { return probe.on_request; });
   measure_missing(backend, monitor, device, probes, all);
-  if (measured_beside_others(all)) {
-    forget();
+  if (measured_beside_others(all))
     std::cerr
         << "DRAM was measured at less than half of its rate: another program may be using this "
-           "device. The measured peaks are not kept; the next run measures them again\n";
-  }
+           "device. The next run measures the peaks again\n";
   return all;
 }
 

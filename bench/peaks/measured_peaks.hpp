@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bench/device/host.hpp"
 #include "bench/peaks/peaks.hpp"
 #include "bench/peaks/probe.hpp"
 #include "bench/timing/timing.hpp"
@@ -64,23 +66,25 @@ bool measured_beside_others(const std::vector<MeasuredPeak>& measured);
 const MeasuredPeak* memory_roof(const std::vector<MeasuredPeak>& measured, std::string_view memory);
 
 // What was measured last for a device and its driver: <cache>/gemm_bench/<device>.json, where the
-// cache is $XDG_CACHE_HOME or ~/.cache; an empty path without either. Nothing to be found, or a
-// file that makes no sense, is empty; saving replaces those of the same label, keeps the others,
-// and returns false if it cannot.
+// cache is $XDG_CACHE_HOME or ~/.cache; an empty path without either. Nothing to be found, a file
+// that makes no sense, or peaks that were measured beside others, are empty; saving replaces those
+// of the same label, keeps the others, and returns false if it cannot.
 std::filesystem::path peaks_file(const DeviceInfo& device);
 std::vector<MeasuredPeak> load_peaks(const std::filesystem::path& file, const DeviceInfo& device);
 bool save_peaks(const std::filesystem::path& file, const DeviceInfo& device,
                 const std::vector<MeasuredPeak>& peaks);
 
 // Measures those of the probes that are not among `all`, and adds them; each is saved as soon as it
-// is measured, and stderr says which could not be measured, or whether saving failed. True if all
-// could be measured. Throws Interrupted, DeviceLost.
+// is measured, but for those of a CPU that others used meanwhile, by `cpu_times`. Stderr says which
+// could not be measured, or whether they were not saved. True if all could be measured. Throws
+// Interrupted, DeviceLost.
 bool measure_missing(Backend& backend, const GpuMonitor* monitor, const DeviceInfo& device,
-                     const std::vector<Probe>& probes, std::vector<MeasuredPeak>& all);
+                     const std::vector<Probe>& probes, std::vector<MeasuredPeak>& all,
+                     const std::function<std::optional<CpuTimes>()>& cpu_times = read_cpu_times);
 
 // Returns the stored peaks, and measures the others that can be probed, all if `again`, which takes
-// as long as a dozen rows. If they were then measured beside others, the file is deleted, stderr
-// says so, and the next run measures again. Throws Interrupted, DeviceLost.
+// as long as a dozen rows. If they were then measured beside others, stderr says so, and the next
+// run measures again. Throws Interrupted, DeviceLost.
 std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* monitor,
                                             const DeviceInfo& device, bool again);
 

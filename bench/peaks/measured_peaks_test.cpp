@@ -132,10 +132,31 @@ TEST_F(KeptPeaks, ThatAnotherProgramSlowedDownAreMeasuredAgain) {
   slow.bytes_per_second = 1;
   slow.of_nominal = 0.06;
   ASSERT_TRUE(save_peaks(peaks_file(device), device, {slow}));
-  ASSERT_TRUE(measured_beside_others(load_peaks(peaks_file(device), device)));
+  EXPECT_TRUE(load_peaks(peaks_file(device), device).empty());
   const std::vector<MeasuredPeak> all = kept_and_measured(*backend, nullptr, device, false);
   EXPECT_NE(memory_roof(all, "DRAM"), nullptr);
-  EXPECT_FALSE(measured_beside_others(load_peaks(peaks_file(device), device)));
+  std::filesystem::remove(peaks_file(device));
+}
+
+TEST_F(KeptPeaks, OfABusyCpuAreNotKept) {
+  ASSERT_EQ(setenv("XDG_CACHE_HOME", ::testing::TempDir().c_str(), 1), 0);
+  const std::unique_ptr<Backend> backend = make_host_backend();
+  const DeviceInfo& device = backend->device();
+  const std::vector<Probe> probes = {host_probes(device).front()};
+  const auto kept_if_others_had = [&](double share) {
+    std::filesystem::remove(peaks_file(device));
+    double now = 0;
+    const auto times = [&] {
+      now += 1;
+      return CpuTimes{.cpus = {{0, {.all = now, .busy = share * now}}}, .own_cpus = {0}};
+    };
+    std::vector<MeasuredPeak> all;
+    EXPECT_TRUE(measure_missing(*backend, nullptr, device, probes, all, times));
+    EXPECT_EQ(all.size(), 1U) << "this run uses it in any case";
+    return load_peaks(peaks_file(device), device).size();
+  };
+  EXPECT_EQ(kept_if_others_had(0), 1U);
+  EXPECT_EQ(kept_if_others_had(0.5), 0U);
   std::filesystem::remove(peaks_file(device));
 }
 

@@ -1,6 +1,12 @@
 #include "bench/peaks/physics.hpp"
 
+#include <time.h>
+
+#include <algorithm>
+#include <string_view>
+
 #include "bench/base/text.hpp"
+#include "bench/peaks/measured_peaks.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -36,6 +42,30 @@ std::string cause_of_too_many_flops(const Limits& limits, const Evidence& seen, 
     return "only the " + fits->name +
            " is that fast: is the product computed in another precision?";
   return "no unit of the device is that fast: is part of the work on another stream, or not done?";
+}
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// The largest of some launches, in FLOP/s, by the CPU time of this thread.
+double best_of_one_core(Backend& backend, std::string_view arithmetic) {
+  constexpr int kLaunches = 5;
+  DeviceInfo one = backend.device();
+  one.cores = 1;
+  double best = 0;
+  for (const Probe& probe : host_probes(one)) {
+    if (probe.arithmetic != arithmetic) continue;
+    const Launch launch = probe.prepare(backend);
+    for (int i = 0; i < kLaunches; ++i) {
+      const double start = thread_seconds();
+      launch(nullptr);
+      best = std::max(best, probe.work / (thread_seconds() - start));
+    }
+  }
+  return best;
 }
 
 }  // namespace
@@ -77,6 +107,46 @@ std::optional<std::string> beats_physics(const Limits& limits, const Evidence& s
                "sets, or does one keep a copy?",
                static_cast<long long>(seen.operand_sets));
   return std::nullopt;
+}
+
+double cpu_limit(double of_all_cores, double of_one_core, int cores,
+                 const std::optional<OthersLoad>& others) {
+  const bool quiet = others && !others->disturbs();
+  return kProbeError * (quiet ? of_all_cores : std::max(of_all_cores, cores * of_one_core));
+}
+
+std::optional<std::string> beats_cpu(Backend& backend, Peak& peak, double flop_per_second) {
+  constexpr int kTries = 3;
+  const std::string_view arithmetic = traits_of(*peak.precision).name;
+  const auto possible = [&] {
+    return flop_per_second <= kProbeError * peak.per_second.value_or(0);
+  };
+  if (possible()) return std::nullopt;
+  const auto refused = [&](const std::string& why) {
+    return "impossible: " + rate_text(flop_per_second, *peak.precision) + ", but " + peak.name +
+           " reaches " + rate_text(peak.per_second.value_or(0), *peak.precision) +
+           " on this CPU (" + why;
+  };
+  if (peak.origin == Peak::Origin::given) return refused("given): is --gemm_peak_flops right?");
+  TimingPlan brief;
+  brief.warmup_seconds = 0.02;
+  brief.sampling_seconds = brief.longest_sampling_seconds = 0.05;
+  const std::optional<CpuTimes> before = read_cpu_times();
+  for (int tries = 0; tries < kTries && !possible(); ++tries)
+    for (const Probe& probe : host_probes(backend.device())) {
+      if (probe.arithmetic != arithmetic) continue;
+      const double found = measure(backend, nullptr, brief, probe).per_second();
+      if (found <= peak.per_second.value_or(0)) continue;
+      peak.per_second = found;
+      peak.origin = Peak::Origin::measured;
+      peak.source = probe.label() + ": " + probe.what;
+    }
+  const std::optional<OthersLoad> others = others_between(before, read_cpu_times());
+  if (possible() || !peak.per_second ||
+      flop_per_second <= cpu_limit(*peak.per_second, best_of_one_core(backend, arithmetic),
+                                   backend.device().cores, others))
+    return std::nullopt;
+  return refused("measured again beside it): is all of the work done?");
 }
 
 }  // namespace gemm::bench

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/device/backend.hpp"
+#include "bench/device/host.hpp"
 #include "bench/peaks/peaks.hpp"
 
 namespace gemm::bench {
@@ -32,5 +33,15 @@ struct Evidence {
 // needs for the bytes that cannot have stayed in the cache, and what the likeliest cause is.
 // Nothing if the row is possible, or if the limit is not known.
 std::optional<std::string> beats_physics(const Limits& limits, const Evidence& evidence);
+
+// The same of a CPU, whose compute peak is what a probe reaches: the probe is repeated beside a row
+// that is above it, and the larger figure is the peak from then on.
+std::optional<std::string> beats_cpu(Backend& backend, Peak& peak, double flop_per_second);
+
+// FLOP/s that no row exceeds beside which a probe on all cores reached so many, and one core in its
+// own CPU time. Others slow the probe down, but not the core's own time; a core alone may run at a
+// higher clock than all of them.
+double cpu_limit(double of_all_cores, double of_one_core, int cores,
+                 const std::optional<OthersLoad>& others);
 
 }  // namespace gemm::bench

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace gemm::bench {
 namespace {
@@ -156,6 +157,30 @@ TEST(Physics, SaysNothingWhereNoLimitIsKnown) {
   Limits measured = h200();
   for (Peak& peak : measured.peaks) peak.origin = Peak::Origin::measured;
   EXPECT_EQ(complaint_about(at(kLarge, 80e12), measured), "");
+}
+
+// On a busy host the probe reached a third of what one core does in its own time.
+TEST(PhysicsOfACpu, ABusyHostsProbeAccusesNobody) {
+  const OthersLoad busy{.cpus = 2, .busy_share = 0.6}, quiet{.cpus = 2};
+  EXPECT_GE(cpu_limit(30e9, 50e9, 2, busy), 100e9);
+  EXPECT_GE(cpu_limit(30e9, 50e9, 2, std::nullopt), 100e9) << "it is not known whether it is busy";
+  EXPECT_LT(cpu_limit(30e9, 50e9, 2, busy), 110e9) << "no core does more";
+  EXPECT_LT(cpu_limit(90e9, 50e9, 2, quiet), 100e9) << "all cores together run at a lower clock";
+}
+
+TEST(PhysicsOfACpu, RepeatsTheProbeBesideARowAboveIt) {
+  const auto backend = make_host_backend();
+  std::vector<Peak> peaks = peaks_of(backend->device());
+  Peak& peak = peaks.front();
+  peak.per_second = 1e6;
+  peak.origin = Peak::Origin::measured;
+  EXPECT_EQ(beats_cpu(*backend, peak, 1e8), std::nullopt);
+  EXPECT_GT(*peak.per_second, 1e8);
+  const std::string why = beats_cpu(*backend, peak, 1e15).value_or("");
+  EXPECT_NE(why.find("measured again"), std::string::npos) << why;
+  peak.origin = Peak::Origin::given;
+  EXPECT_NE(beats_cpu(*backend, peak, 1e15), std::nullopt);
+  EXPECT_LT(*peak.per_second, 1e15) << "what was given stays";
 }
 
 }  // namespace

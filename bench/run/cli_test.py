@@ -511,6 +511,11 @@ def test_a_row_above_its_peak_is_an_error_without_a_time(tmp_path: Path) -> None
     assert "FAILED: impossible" in done.stdout
 
 
+def skip_if_busy(errors: str) -> None:
+    if "Other programs used the CPU" in errors:
+        pytest.skip("the host is busy: its peaks are not kept")
+
+
 # Its kernel stays below the peaks of a machine that is busy while they are measured.
 FIRST_ROW = [
     "--gemm_device=cpu",
@@ -534,6 +539,7 @@ def first_run(
     out = tmp_path_factory.mktemp("first") / "record.json"
     done = run(*FIRST_ROW, f"--benchmark_out={out}", env=cached_in(cache))
     assert done.returncode == 0, done.stderr
+    skip_if_busy(done.stderr)
     return cache, done, record(out)["context"]["gemm"]["measured_ceilings"]
 
 
@@ -541,7 +547,7 @@ def first_run(
 def test_peaks_are_measured_once_and_kept(first_run, tmp_path: Path) -> None:
     cache, done, first = first_run
     assert "Measuring the peaks" in done.stderr
-    assert {one["name"] for one in first} >= {"FP32_FMA", "DRAM_read", "DRAM_triad"}
+    assert {one["name"] for one in first} == {"FP32_FMA", "DRAM_read"}
     assert all((one["flop_per_second"] or one["bytes_per_second"]) > 0 for one in first)
     assert "(measured)" in done.stdout, "a CPU has no other peaks"
 
@@ -596,6 +602,7 @@ def test_a_cache_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = run(*FIRST_ROW, env=cached_in(tmp_path / "file"))
     assert done.returncode == 0
+    skip_if_busy(done.stderr)
     assert "could not be written" in done.stderr
 
 
@@ -604,23 +611,20 @@ PEAKS = ["--gemm_device=cpu", "--gemm_peaks_only"]
 
 def test_peaks_only_measures_and_keeps_what_the_filter_chooses(tmp_path: Path) -> None:
     few = [*PEAKS, "--benchmark_filter=FMA"]
-    done = run(*few, env=cached_in(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert "\nFP64_FMA " in done.stdout
-    assert "DRAM_" not in done.stdout
-    (kept,) = (tmp_path / "gemm_bench").iterdir()
 
-    def stored() -> list[dict[str, Any]]:
+    def stored(*more: str) -> list[dict[str, Any]]:
+        done = run(*few, *more, env=cached_in(tmp_path))
+        assert done.returncode == 0, done.stderr
+        skip_if_busy(done.stderr)
+        assert "\nFP32_FMA " in done.stdout
+        assert "DRAM_" not in done.stdout
+        (kept,) = (tmp_path / "gemm_bench").iterdir()
         return json.loads(kept.read_text())["ceilings"]
 
     first = stored()
-    assert {one["name"] for one in first} == {"FP32_FMA", "FP64_FMA"}
-    assert run(*few, env=cached_in(tmp_path)).returncode == 0
+    assert [one["name"] for one in first] == ["FP32_FMA"]
     assert stored() == first
-    again = [*PEAKS, "--benchmark_filter=FP32_FMA", "--gemm_peaks=measure"]
-    assert run(*again, env=cached_in(tmp_path)).returncode == 0
-    assert stored() != first
-    assert [one for one in first if one["name"] != "FP32_FMA"] == stored()[1:]
+    assert stored("--gemm_peaks=measure") != first
 
 
 def test_peaks_only_as_json_has_all_that_other_programs_need(first_run) -> None:
@@ -646,7 +650,7 @@ def test_peaks_only_as_json_has_all_that_other_programs_need(first_run) -> None:
 
 def test_peaks_only_lists_its_probes() -> None:
     listed = run(*PEAKS, "--benchmark_list_tests").stdout.split()
-    assert listed == ["FP32_FMA", "FP64_FMA", "DRAM_triad", "DRAM_read"]
+    assert listed == ["FP32_FMA", "DRAM_read"]
 
 
 @pytest.mark.parametrize(
@@ -684,9 +688,12 @@ def test_ctrl_c_keeps_the_peaks_so_far(what: str, tmp_path: Path) -> None:
     ) as process:
         deadline = time.monotonic() + 60
         while not list(tmp_path.glob("*/*.json")) and time.monotonic() < deadline:
+            if process.poll() is not None:
+                break
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
+    skip_if_busy(errors)
     assert process.returncode == 130, errors
     (kept,) = tmp_path.glob("*/*.json")
     assert json.loads(kept.read_text())["ceilings"]

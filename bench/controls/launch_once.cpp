@@ -25,8 +25,7 @@ constexpr const char* kUsage =
     "one "
     "is wrong\n"
     "launch_once control NAME       runs a negative control; 0 whatever it does\n"
-    "launch_once twin NAME          runs its right twin; 1 if that is wrong\n"
-    "launch_once table              what catches which negative control, in Markdown\n";
+    "launch_once twin NAME          runs its right twin; 1 if that is wrong\n";
 
 // Odd sizes; multiples of 4, for vectors, that no tile divides; multiples of every tile and few
 // columns or rows, for kernels that take nothing else.
@@ -109,27 +108,9 @@ int run_twin(Backend& backend, const NegativeControl& control) {
   return text ? 1 : 0;
 }
 
-int print_table() {
-  std::string head = "| negative control | what is wrong | printed in |", line = "|---|---|---|";
-  for (const Catcher catcher : kCatchers) {
-    head += " " + std::string(name_of(catcher)) + " |";
-    line += ":-:|";
-  }
-  std::printf("%s\n%s\n", head.c_str(), line.c_str());
-  for (const NegativeControl& control : negative_controls()) {
-    std::string row = "| `" + std::string(control.name) + "` | " + std::string(control.wrong) +
-                      " | " + std::string(control.source) + " |";
-    for (const Catcher catcher : kCatchers)
-      row += std::ranges::count(control.caught_by, catcher) > 0 ? " ● |" : " |";
-    std::printf("%s\n", row.c_str());
-  }
-  return 0;
-}
-
 int run(const std::vector<std::string>& arguments) {
   const std::string what = arguments.empty() ? "" : arguments[0];
   if (what == "kernels" && arguments.size() == 1) return list_kernels();
-  if (what == "table" && arguments.size() == 1) return print_table();
   const bool kernel = what == "kernel", control = what == "control", twin = what == "twin";
   if (!(kernel && arguments.size() > 1) && !((control || twin) && arguments.size() == 2)) {
     std::fputs(kUsage, stderr);

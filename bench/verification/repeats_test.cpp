@@ -179,27 +179,12 @@ TEST(Repeats, AreRefusedWithAnotherOrderOfTheSum) {
 
 // By one bit of one element, in one launch of many.
 TEST(Repeats, AreRefusedWithAnotherValueOnce) {
-  for (const int wrong : {2, 11, 20}) {
-    const Prepare slips = counted([=](const Problem& p, const Operands& o, int count) {
-      multiply(p, o, 0);
-      auto* c = static_cast<float*>(o.c);
-      if (count == wrong) c[2 * p.n + 5] = std::nextafterf(c[2 * p.n + 5], 100);
-    });
-    EXPECT_EQ(complaint_about(slips, 20),
-              "set 0: c[2,5] has other bits after launch " + std::to_string(wrong));
-  }
-}
-
-TEST(Repeats, AreRefusedInEitherSet) {
-  for (const int wrong : {0, 1}) {
-    const Prepare slips = [=, prepared = std::make_shared<int>(0)](const Problem& p, const Device&,
-                                                                   const Operands& o) -> Launch {
-      return [=, set = (*prepared)++, count = std::make_shared<int>(0)](Stream) {
-        multiply(p, o, ++*count == 2 && set == wrong ? 1 : 0);
-      };
-    };
-    EXPECT_EQ(complaint_about(slips).find("set " + std::to_string(wrong)), 0U);
-  }
+  const Prepare slips = counted([](const Problem& p, const Operands& o, int count) {
+    multiply(p, o, 0);
+    auto* c = static_cast<float*>(o.c);
+    if (count == 20) c[2 * p.n + 5] = std::nextafterf(c[2 * p.n + 5], 100);
+  });
+  EXPECT_EQ(complaint_about(slips, 20), "set 0: c[2,5] has other bits after launch 20");
 }
 
 TEST(Repeats, AreRefusedWithAnotherValueInTheGraph) {
@@ -219,35 +204,6 @@ TEST(Repeats, AreRefusedWithAnotherValueAfterALaunchOfTheSameSet) {
     };
   };
   EXPECT_NE(complaint_about(slips).find("launches of one set"), std::string::npos);
-}
-
-// Each launch adds to what the ones before it left.
-TEST(Repeats, AreRefusedIfTheyAddUp) {
-  const Prepare adds = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-    return [=, sums = std::make_shared<std::vector<float>>(p.m * p.n)](Stream) {
-      multiply(p, o, 0);
-      auto* c = static_cast<float*>(o.c);
-      for (std::size_t i = 0; i < sums->size(); ++i) c[i] = (*sums)[i] += c[i];
-    };
-  };
-  EXPECT_NE(complaint_about(adds).find("has other bits after launch 2"), std::string::npos);
-}
-
-TEST(Repeats, AreRefusedIfOnlyTheFirstWrites) {
-  const Prepare once = counted([](const Problem& p, const Operands& o, int count) {
-    if (count == 1) multiply(p, o, 0);
-  });
-  EXPECT_NE(complaint_about(once).find("c[0,0] has other bits after launch 2"), std::string::npos);
-}
-
-// The first launch works on what was prepared last.
-TEST(Repeats, AreRefusedIfTheSetsShareAWorkspace) {
-  const auto shared = std::make_shared<Operands>();
-  const Prepare last = [=](const Problem& p, const Device&, const Operands& o) -> Launch {
-    *shared = o;
-    return [=](Stream) { multiply(p, {shared->a, shared->b, o.c}, 0); };
-  };
-  EXPECT_EQ(complaint_about(last).find("set 0: "), 0U);
 }
 
 }  // namespace

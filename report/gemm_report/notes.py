@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from gemm_report.grouping import grouped
 from gemm_report.guideline import sentences
 from gemm_report.record import Ceiling, Part, Record, Row
 from gemm_report.text import megahertz, operations, precision_name, quantity, roof_name
@@ -9,7 +10,16 @@ from gemm_report.text import megahertz, operations, precision_name, quantity, ro
 IN_DOUBT = "*"  # as on the console
 THROTTLED = "†"
 _LISTED = 3
+_FULL_CLOCK = 0.985  # of the clock of a peak
 _ORIGINS = {"table": "spec", "queried": "from device"}
+
+
+def slowed(record: Record, row: Row) -> bool:
+    """Whether a limit held its clock below that of its peak most of the time, not just before."""
+    roofs = record.compute_roofs(row.precision)
+    full = next((roof.clock_hz for roof in roofs if roof.clock_hz), None)
+    held = (row.throttled_share or 0) > 0.5
+    return held and (not full or not row.sm_hz or row.sm_hz < _FULL_CLOCK * full)
 
 
 def mark(row: Row) -> str:
@@ -34,10 +44,13 @@ def notes(rows: Iterable[Row]) -> list[str]:
     return found
 
 
-def conditions(record: Record) -> list[str]:
-    """Two lines: what ran and when, and how it was measured."""
-    how = " · ".join(filter(None, [method_line(record), record.conformance]))
-    return [run_line(record), how[0].upper() + how[1:]]
+def settings(record: Record) -> str:
+    """In what the run as a whole deviates from the guideline, and in how many of its results."""
+    timed = record.rows_with("timed")
+    found = [each for row in timed for each in row.departures if not each.doubt]
+    its = grouped(found, lambda each: each.code).values()
+    counts = [f" ({len(i)} of {len(timed)} results)" if len(i) < len(timed) else "" for i in its]
+    return "; ".join(map("".join, zip(sentences(found), counts, strict=True)))
 
 
 def run_line(record: Record) -> str:

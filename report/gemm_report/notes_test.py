@@ -4,7 +4,7 @@ import pytest
 
 from gemm_report.conftest import clocks
 from gemm_report.guideline import sentence
-from gemm_report.notes import mark, notes
+from gemm_report.notes import mark, notes, settings, slowed
 from gemm_report.record import UNCERTAIN, Departure, Record, Row
 
 DRIFT = Departure("clock-drift", 0.0116, 0.005, doubt=True)
@@ -40,6 +40,24 @@ def test_how_uncertain_medians_are_is_one_doubt(gpu: Record) -> None:
     assert note.endswith("samples; the interval of the median is 0.54 to 120 % wide.")
     (note,) = notes([row_with(gpu, 0.0, wide[0])])
     assert note.endswith("doubt: the interval of the median is 0.54 % wide.")
+
+
+def test_settings_are_said_once_a_run(gpu: Record) -> None:
+    timed = gpu.rows_with("timed")
+    rows = [dataclasses.replace(row, departures=(FEW,)) for row in timed]
+    said = "timed for 162 launches only (of at least 1,000)"
+    assert settings(dataclasses.replace(gpu, rows=tuple(rows))) == said
+    rows[0] = dataclasses.replace(rows[0], departures=(DRIFT,))
+    told = settings(dataclasses.replace(gpu, rows=tuple(rows)))
+    assert told == f"{said} ({len(rows) - 1} of {len(rows)} results)"
+
+
+def test_a_stale_reason_is_no_throttling(gpu: Record) -> None:
+    row = dataclasses.replace(gpu.rows[0], clocks=clocks(1.3e9, None, 0.9, "power cap"))
+    assert slowed(gpu, row)
+    for hertz, share in ((1.3e9, 0.3), (2.5e9, 0.9)):
+        held = clocks(hertz, None, share, "power cap")
+        assert not slowed(gpu, dataclasses.replace(row, clocks=held))
 
 
 @pytest.mark.parametrize(

@@ -8,21 +8,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from markupsafe import Markup
+
 from gemm_report.document import InputError
 from gemm_report.figures.write import drawings
-from gemm_report.notes import THROTTLED, mark, method_line, missing_rows, notes, run_line
+from gemm_report.notes import mark, method_line, missing_rows, notes, run_line
 from gemm_report.record import Record, Row, rate
 from gemm_report.rows import (
     Rung,
-    Standing,
     best_of,
     drawn_rows,
     headlines,
     libraries,
     limits,
     rungs,
-    standings,
 )
+from gemm_report.standing import Standing, standings
 from gemm_report.text import (
     markdown_table,
     operations,
@@ -35,54 +36,70 @@ from gemm_report.text import (
     times,
 )
 
-# Figures, where the record has them.
-PICTURES, LADDER = ("headline", "roofline"), ("ladder_f32", "hierarchy")
+# Figures of kernels/README.md, where the record has them.
+LADDER = ("ladder_f32", "hierarchy")
 _MAIN = "f32"
+
+
+def front_pictures(record: Record) -> list[str]:
+    """The names of README.md's figures: the first ladder, and how precisions compare."""
+    found = drawings(record)
+    ladders = [name for name in found if name.startswith("ladder")]
+    return [*ladders[:1], *(name for name in ("headline", "roofline") if name in found)]
 
 
 def front_page(readme: Path, record: Record, pictures: Path) -> str:
     """The text of `readme` with its two regions, table and picture, made from `record`."""
-    text = read_text(readme)
-    text = between_markers(readme, text, "table", table(record, link(readme, record.path)))
-    return between_markers(readme, text, "picture", picture(record, link(readme, pictures)))
+    text, folder, names = read_text(readme), link(readme, pictures), front_pictures(record)
+    first = [name for name in names if name.startswith("ladder")] or names[:1]
+    rest = [*picture(record, folder, [name for name in names if name not in first])]
+    text = between_markers(
+        readme, text, "table", [*rest, *table(record, link(readme, record.path))]
+    )
+    return between_markers(readme, text, "picture", picture(record, folder, first))
 
 
 def results(page: Path, record: Record) -> str:
     """The text of `page` with its region, kernels, made from `record`."""
     content = kernels_table(record, link(page, record.path))
-    return between_markers(page, read_text(page), "kernels", content)
+    return between_markers(page, read_text(page), "kernels", [content])
 
 
-def table(record: Record, link: str) -> str:
+def table(record: Record, link: str) -> list[str]:
     """A line for each precision: our fastest kernel next to the fastest library."""
     found = standings(record)
-    head = ["precision", "layout", "sizes", "fastest of ours", "library there"]
-    head += ["ours / library, geometric mean", "worst size"]
+    head = ["precision", "layout", "size", "fastest of ours", "library there", "ours / library"]
+    head += ["over all sizes", "lowest"]
+    leads = [each.lead.ours for each in found]
     remarks = [
-        "Library there: the fastest library on the same problem. The mean is over all sizes that "
-        "both have, with the fastest of our kernels at each.",
         " · ".join([record.device.name, run_line(record), f"[record]({link})"]),
-        *(said for said in notes(each.best for each in found) if said.startswith(THROTTLED)),
+        *map(as_text, notes(leads)),
         *_unfinished(record),
     ]
-    return "\n\n".join([markdown_table(head, map(_standing, found)), *remarks])
+    return [markdown_table(head, map(_standing, found)), *remarks]
 
 
 def _standing(each: Standing) -> list[str]:
-    best, worst = each.best, each.worst
-    unit = operations(best.precision)
-    held = f" {THROTTLED}" if best.throttled else ""
-    sizes = list(dict.fromkeys(row.size for row in (each.rows[0], each.rows[-1])))
-    library = each.library and f"{quantity(each.library, unit)}, {best.library}"
-    return [
-        precision_name(best.precision),
-        best.layout,
-        " to ".join(sizes),
-        f"{quantity(rate(best), unit)}{held} at {best.size}, {each.name}",
-        library or "not timed",
-        percent(each.of_library),
-        f"{worst.size}: {100 * (worst.of_library or 0):.0f} %" if worst else "-",
+    """Ratios with as many digits as their intervals allow."""
+    lead, worst = each.lead, each.worst
+    row, library, unit = lead.ours, lead.library, operations(each.precision)
+    speed = f"{quantity(rate(row), unit)}{mark(row)}, {row.label}"
+    there = f"{quantity(rate(library), unit)}{mark(library)}, {library.label}" if library else "-"
+    low, high = lead.interval
+    ratio = f"{lead.ratio:.2f} ({low:.2f} to {high:.2f})" if lead.ratio and each.compared else "-"
+    mean = f"{each.mean:.2f}" if each.mean else each.why_not
+    lowest = f"{worst.ratio:.2f} at {worst.ours.size}" if worst and worst.ratio else "-"
+    cells = [
+        precision_name(each.precision),
+        each.layout,
+        row.size,
+        speed,
+        there,
+        ratio,
+        mean,
+        lowest,
     ]
+    return [*map(as_text, cells)]
 
 
 def kernels_table(record: Record, link: str) -> str:
@@ -112,14 +129,18 @@ def kernels_table(record: Record, link: str) -> str:
     return "\n\n".join([markdown_table([*head, "% of library"], cells), *remarks])
 
 
-def picture(record: Record, folder: str, names: Sequence[str] = PICTURES) -> str:
-    """The figures, as links."""
+def picture(record: Record, folder: str, names: Sequence[str]) -> list[Markup]:
+    """The figures that the record has, each on the paper that a reader's browser prefers."""
     found = drawings(record)
-    captions = {name: found[name].caption.removesuffix(".") for name in names if name in found}
-    return "\n\n".join(
-        f"![{caption} ({record.device.name})]({folder}/{name}.png)"
-        for name, caption in captions.items()
+    form = Markup(
+        '<picture><source media="(prefers-color-scheme: dark)" srcset="{0}/{1}_dark.png">'
+        '<img alt="{2} ({3})" src="{0}/{1}.png"></picture>'
     )
+    return [
+        form.format(folder, name, found[name].caption.removesuffix("."), record.device.name)
+        for name in names
+        if name in found
+    ]
 
 
 def _unfinished(record: Record) -> list[str]:
@@ -140,13 +161,15 @@ def read_text(readme: Path) -> str:
         raise InputError(f"{readme}: cannot be read ({type(error).__name__})") from None
 
 
-def between_markers(readme: Path, text: str, part: str, content: str) -> str:
-    """`text` with `content` in the place that its two lines `part` mark."""
+def between_markers(readme: Path, text: str, part: str, parts: Sequence[str]) -> str:
+    """`text` with paragraphs in the place that its two lines `part` mark; only Markup has tags."""
     begin, end = (f"<!-- gemm_report:{edge} {part} -->" for edge in ("begin", "end"))
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
         raise InputError(f"{readme}: needs one line '{begin}' and after it one line '{end}'")
     before, _, rest = text.partition(begin)
-    content = content.replace("<", "&lt;")  # names that look like tags stay text
+    # Names that look like tags stay text.
+    escaped = (p if isinstance(p, Markup) else p.replace("<", "&lt;") for p in parts)
+    content = "\n\n".join(filter(None, escaped))
     return f"{before}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
 
 
@@ -167,11 +190,11 @@ def kernels_page(readme: Path, record: Record, folder: Path) -> str:
     return between_markers(readme, read_text(readme), "overview", view)
 
 
-def overview(record: Record, record_link: str, folder: str) -> str:
+def overview(record: Record, record_link: str, folder: str) -> list[str]:
     """The ladder at one glance."""
     found = rungs(record, _MAIN) + [Rung(row, None) for row in libraries(record, _MAIN)]
     if not found:
-        return "Not in the record."
+        return ["Not in the record."]
     prefix = prefix_for(rate(rung.row) for rung in found)
     ideas = {kernel.name: kernel.idea for kernel in record.kernels}
     size = found[0].row.size
@@ -185,14 +208,14 @@ def overview(record: Record, record_link: str, folder: str) -> str:
         idea = ideas.get(row.kernel, "")
         cells.append([name, idea, speed, times(rung.step), *shares, _limiter(record, row)])
     parts = [
-        picture(record, folder, LADDER),
+        *picture(record, folder, LADDER),
         markdown_table([*head, "modelled limiter"], cells),
         f"{precision_name(_MAIN)} at {size}. "
         "Step: speed-up over the fastest variant of the previous rung.",
         caption(record, record_link),
         *map(as_text, notes(rung.row for rung in found)),
     ]
-    return "\n\n".join(filter(None, parts))
+    return parts
 
 
 def _limiter(record: Record, row: Row) -> str:

@@ -17,7 +17,6 @@ from gemm_report.rows import (
     limits,
     natural,
     rungs,
-    standings,
 )
 
 
@@ -178,46 +177,3 @@ def test_a_kernel_has_the_roof_of_the_unit_that_computes(
 ) -> None:
     roof = arithmetic_roof(gpu, row_of(gpu, "Naive", **changes))
     assert (roof and roof.name) == name
-
-
-def test_a_layout_and_size_that_the_library_has_goes_before_a_faster_one(gpu: Record) -> None:
-    alone = row_of(gpu, "Naive", layout="tn", of_library=None, flop_per_second=9e13)
-    both = row_of(gpu, "Naive", layout="tt", of_library=0.5, flop_per_second=1e13)
-    (found,) = standings(of(gpu, alone, both))
-    assert found.best == both
-    assert found.library == pytest.approx(2e13)
-    (found,) = standings(of(gpu, alone))
-    assert (found.best, found.library, found.of_library, found.worst) == (alone, None, None, None)
-    plain = dataclasses.replace(both, layout="nn", of_library=0.1)
-    assert standings(of(gpu, plain, both))[0].best == plain, "of two with a library the plain one"
-
-
-def test_sizes_are_summed_up_by_mean_and_worst(gpu: Record) -> None:
-    rows = [
-        row_of(gpu, "Naive", m=size, n=size, k=size, of_library=share, flop_per_second=size * 1e9)
-        for size, share in ((64, 0.5), (128, 2.0), (256, None))
-    ]
-    slower = dataclasses.replace(rows[0], kernel="Slow", of_library=0.1, flop_per_second=1e9)
-    (found,) = standings(of(gpu, *rows, slower))
-    assert [row.m for row in found.rows] == [64, 128, 256]
-    assert found.of_library == pytest.approx(1.0)
-    assert found.worst == rows[0]
-    assert found.best == rows[1], "the largest that a library was timed on"
-
-
-def test_a_library_on_its_slow_path_is_known_by_another_layout_alone(gpu: Record) -> None:
-    ours = row_of(gpu, "Naive", of_library=9.0)
-    slow = row_of(gpu, "cuBLAS/math:default", precision="f32", flop_per_second=1e12)
-    fast = dataclasses.replace(slow, layout="nt", flop_per_second=9e12)
-    assert [each.slow_library for each in standings(of(gpu, ours, slow))] == [False]
-    assert [each.slow_library for each in standings(of(gpu, ours, slow, fast))] == [True]
-
-
-def test_libraries_alone_have_no_standing_and_minor_precisions_only_alone(gpu: Record) -> None:
-    assert {each.best.precision for each in standings(gpu)} == {"f32"}
-    assert standings(of(gpu)) == []
-    kinds = [dataclasses.replace(each, name="s32") for each in gpu.precisions if each.name == "f16"]
-    known = dataclasses.replace(gpu, precisions=(*gpu.precisions, *kinds))
-    main, minor = row_of(gpu, "Naive"), row_of(gpu, "Naive", precision="s32")
-    assert [each.best for each in standings(of(known, main, minor))] == [main]
-    assert [each.best for each in standings(of(known, minor))] == [minor]

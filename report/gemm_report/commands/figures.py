@@ -2,10 +2,8 @@
 
 examples:
   gemm-report figures results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json.gz
-  gemm-report figures new.json --versus old.json --only roofline
-  gemm-report figures settled.json --versus burst.json --only burst
   gemm-report figures record.json --hierarchy 'Wgmma.*/bf16/4096x' --only hierarchy
-  gemm-report figures llm.json --only shapes
+  gemm-report figures layers.json --only roofline,roofline_dark
 
 exit codes:
   0  done
@@ -19,15 +17,16 @@ from pathlib import Path
 
 from gemm_report.collection import Refusals, records_given
 from gemm_report.document import InputError, RecordError
-from gemm_report.record import Record, read_record
+from gemm_report.record import Record
 
 
 def add(command: argparse.ArgumentParser) -> None:
     add_records(command)
-    said = "an older record of this device: the roofline gets arrows from it to RECORD; a burst "
-    said += "and a steady-state record make the figure 'burst'"
-    command.add_argument("--versus", type=Path, metavar="OLD", help=said)
-    command.add_argument("--only", metavar="NAMES", help="these figures, separated by commas")
+    command.add_argument(
+        "--only",
+        metavar="NAMES",
+        help="these figures, separated by commas; with _dark at the end on dark paper",
+    )
     said = "regular expression: rows of one precision for the figure 'hierarchy' (default: those "
     said += "whose bytes were counted)"
     command.add_argument("--hierarchy", metavar="FILTER", help=said)
@@ -43,22 +42,17 @@ def add_records(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.figures.versus import check_device
     from gemm_report.figures.write import Choice, drawings, write_figures
 
     refusals = Refusals()
     records = list(records_given(options.records, refusals))
     folders = [folder_of(record, records, options.output) for record in records]
-    versus = read_record(options.versus) if options.versus else None
-    if versus:
-        for record in records:
-            check_device(record, versus)
-    choice = Choice(versus, options.hierarchy)
+    choice = Choice(options.hierarchy)
     wanted = options.only and [name.strip() for name in options.only.split(",")]
     for record in records:
         names = drawings(record, choice)
         for name in wanted or ():
-            if name not in names:
+            if name.removesuffix("_dark") not in names:
                 raise InputError(
                     f"--only={name}: {record.path} has no such figure: choose among "
                     f"{', '.join(names)}"

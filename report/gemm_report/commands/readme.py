@@ -27,14 +27,14 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.readme import PICTURES, front_page, results
+    from gemm_report.readme import front_page, front_pictures, results
 
     record = read_record(options.record)
     texts = {
         options.readme: front_page(options.readme, record, options.pictures),
         options.results: results(options.results, record),
     }
-    return renew(options, record, texts, PICTURES)
+    return renew(options, record, texts, front_pictures(record))
 
 
 def add_options(command: argparse.ArgumentParser, readme: str) -> None:
@@ -59,7 +59,8 @@ def renew(
                 )
                 return CHECK_FAILED
         return 0
-    written = write_figures(record, options.pictures, only=pictures, formats=["png"])
+    both = [name + paper for name in pictures for paper in ("", "_dark")]
+    written = write_figures(record, options.pictures, only=both, formats=["png"])
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
     print(*written, *texts, sep="\n")

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from gemm_report.figures.page import WIDTH, new_figure
-from gemm_report.figures.palette import FRAME, INK
-from gemm_report.record import Part, Record
+from gemm_report.figures.page import WIDTH, sheet
+from gemm_report.figures.palette import LIGHT, Colors
+from gemm_report.record import Record
 
 _SIZE = 9.0
 _CHARACTER, _LINE = 0.085, 0.17  # inches of a character and of a line in a cell
@@ -53,7 +53,7 @@ def draw_maps(
     subject: str,
     notes: Sequence[str],
     maps: Sequence[HeatMap],
-    part: Part = Part.LADDER,
+    colors: Colors,
 ) -> Figure:
     """As many side by side as there is room for."""
     widest = max(each.size[0] for each in maps)
@@ -61,7 +61,8 @@ def draw_maps(
     tall = [
         max(each.size[1] for each in maps[i : i + columns]) for i in range(0, len(maps), columns)
     ]
-    figure = new_figure(record, subject, notes, sum(tall), max(WIDTH, widest), part=part)
+    name, width = record.device.name, max(WIDTH, widest)
+    figure = sheet(record, colors, subject, name, notes, sum(tall), width)
     plots = figure.subplots(len(tall), columns, squeeze=False, height_ratios=tall).ravel()
     for axes, each in zip(plots, maps, strict=False):
         draw_map(axes, each)
@@ -85,16 +86,26 @@ def draw_map(axes: Axes, each: HeatMap) -> None:
     axes.spines[:].set_visible(False)
     axes.set_title(each.title, pad=20)
     axes.annotate(
-        each.subtitle, (0, 1), (0, 7), "axes fraction", "offset points", size=_SIZE, color=INK
+        each.subtitle, (0, 1), (0, 7), "axes fraction", "offset points", size=_SIZE, color=LIGHT.ink
     )
     for (v, h), cell in each.cells.items():
         at = xs.index(h), ys.index(v)
-        color, weight = "white" if cell.shade > _DARK else INK, "bold" if cell.framed else "normal"
+        color, weight = (
+            "white" if cell.shade > _DARK else LIGHT.ink,
+            "bold" if cell.framed else "normal",
+        )
         said = "\n".join(cell.lines)
         axes.text(*at, said, ha="center", va="center", size=_SIZE, color=color, weight=weight)
         if cell.framed:
             corner = at[0] - 0.5, at[1] - 0.5
             frame = Rectangle(
-                corner, 1, 1, fill=False, edgecolor=FRAME, linewidth=2, clip_on=False, zorder=3
+                corner,
+                1,
+                1,
+                fill=False,
+                edgecolor=LIGHT.worse,
+                linewidth=2,
+                clip_on=False,
+                zorder=3,
             )
             axes.add_patch(frame)

@@ -11,8 +11,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gemm_report.figures.page import Label, column_height, label_column, new_figure
-from gemm_report.figures.palette import Look, legend_text, looks
+from gemm_report.figures.page import Label, column_height, label_column, sheet
+from gemm_report.figures.palette import LIGHT, Colors, Look, looks
 from gemm_report.figures.roofs import ROOF_COLOR, draw_roofs, set_log_axes
 from gemm_report.notes import mark, notes
 from gemm_report.record import Ceiling, Record, Row, Traffic, rate
@@ -101,10 +101,10 @@ def table(record: Record, pattern: str | None = None) -> list[dict[str, object]]
     ]
 
 
-def draw(record: Record, pattern: str | None = None) -> Figure:
+def draw(record: Record, colors: Colors = LIGHT, pattern: str | None = None) -> Figure:
     """Kernels under the bandwidth of each memory, and under the peak of the unit that computes."""
     rows = chosen(record, pattern)
-    its, precision, sizes = looks(rows), rows[0].precision, {row.size for row in rows}
+    its, precision, sizes = looks(rows, colors), rows[0].precision, {row.size for row in rows}
     units = [u for u in dict.fromkeys(arithmetic_roof(record, row) for row in rows) if u]
     peaks = [unit.flop_per_second or 0 for unit in units]
     prefix = prefix_for([*map(rate, rows), *peaks])
@@ -117,16 +117,16 @@ def draw(record: Record, pattern: str | None = None) -> Figure:
     for unit, peak in zip(units, peaks, strict=True):
         y = scaled(peak, prefix)
         labels.append(Label(f"{roof_name(unit.name)}  {significant(y)}", y, ROOF_COLOR, True))
-    subject = f"hierarchical roofline, {precision_name(precision)}"
-    subject += f" at {rows[0].size}" if len(sizes) == 1 else ""
+    subject = f"{precision_name(precision)}{f' at {rows[0].size}' if len(sizes) == 1 else ''}, "
+    subject += f"{record.device.name}: each kernel under the bandwidth of each memory"
     tall, memories = 1.2 + max(_HEIGHT, column_height(labels)), _memories(rows)
-    remarks = [legend_text(its), *_notes(record, rows, memories)]
-    figure = new_figure(record, subject, remarks, tall)
+    remarks, width = _notes(record, rows, memories), 8.6
+    figure = sheet(record, colors, "Hierarchical roofline", subject, remarks, tall, width)
     plots = figure.subplots(1, len(memories), squeeze=False, sharey=True)[0]
     for axes, memory in zip(plots, memories, strict=True):
         _draw_panel(axes, record.bandwidth(memory), memory, rows, its, units, prefix)
     plots[0].set_ylabel(prefix + operations(precision))
-    label_column(plots[-1], labels)
+    label_column(plots[-1], labels, colors.ink)
     return figure
 
 

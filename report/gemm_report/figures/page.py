@@ -1,4 +1,4 @@
-"""What every figure shares: its title, its notes, and labels beside a plot.
+"""What every figure shares: title, subtitle, legend and notes, and labels beside a plot.
 
 matplotlib's constrained layout gives each part its room; a figure says only how tall its plots are.
 """
@@ -15,14 +15,23 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.transforms import ScaledTranslation
 
-from gemm_report.figures.palette import INK, PALE, REST
-from gemm_report.notes import conditions, missing_rows
-from gemm_report.record import Part, Record
+from gemm_report.figures.palette import Colors
+from gemm_report.record import Record
 
-WIDTH = 8.4  # inches
-_SIZE, _TITLE_SIZE, _LINE = 9.0, 14.0, 0.18  # points, points, inches of a line of notes
+WIDTH = 7.4  # inches
+_TITLE, _SUBTITLE, _NOTE = 13.0, 8.5, 7.5  # points
+_LEFT = 0.1  # inches
 _PITCH, _GUTTER = 13.0, 24.0  # points between labels, and from the plot to them
-_LONGEST = 64  # characters of a label
+
+
+class Sheet(Figure):
+    """A figure. `tips` are places in data with what they show."""
+
+    tips: list[tuple[Axes, float, float, str]]
+
+    def tip(self, axes: Axes, x: float, y: float, said: str) -> None:
+        """What a page shows when a reader points there."""
+        self.tips.append((axes, x, y, said))
 
 
 @dataclass(frozen=True)
@@ -31,36 +40,58 @@ class Label:
 
     text: str
     y: float
-    color: str = REST
+    color: str
     bold: bool = False
 
 
-def new_figure(
+def sheet(
     record: Record,
-    subject: str,
+    colors: Colors,
+    title: str,
+    subtitle: str,
     notes: Sequence[str],
     height: float,
     width: float = WIDTH,
-    part: Part | None = Part.LADDER,
-) -> Figure:
-    """With the device in its title, and below plots of `height` inches the notes and conditions."""
-    title = f"{record.device.name}: {subject}{'' if record.complete else ' (incomplete run)'}"
-    missing = part and missing_rows(record, part)
-    said = [*notes, *([f"Not shown: {missing} (the record has the reasons)."] if missing else [])]
-    lines = _wrapped([*said, *conditions(record)], width, _SIZE)
-    titles = _wrapped([title], width, 1.15 * _TITLE_SIZE)
-    tall = height + 0.3 * len(titles) + _LINE * len(lines) + 0.2
-    figure = Figure((width, tall), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.06))
-    looks: dict[str, Any] = {"x": 0.01, "ha": "left"}
-    figure.suptitle("\n".join(titles), size=_TITLE_SIZE, weight="bold", **looks)
-    figure.supxlabel("\n".join(lines), size=_SIZE, color=PALE, **looks)
-    return figure
-
-
-def legend_above(axes: Axes, handles: Sequence[Artist], columns: int = 2, lines: float = 0) -> None:
-    """Of `axes`, so many lines of text above them."""
-    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1)}
-    axes.legend(handles=handles, ncols=columns, borderaxespad=0.5 + 1.6 * lines, **place)
+    legend: Sequence[Artist] = (),
+) -> Sheet:
+    """Plots of `height` inches between title and notes, of which the last is where it is from."""
+    source = f"gemm_bench {record.commit_name[:7]} · {record.date[:10]}"
+    source += "" if record.complete else " · incomplete run"
+    titles, subtitles = _wrapped([title], width, _TITLE), _wrapped([subtitle], width, _SUBTITLE)
+    lines = _wrapped([*notes, source], width, _NOTE)
+    above = 0.1 + len(titles) * 1.3 * _TITLE / 72 + len(subtitles) * 1.3 * _SUBTITLE / 72 + 0.08
+    below = 0.08 + len(lines) * 1.35 * _NOTE / 72
+    row = 0.26 if legend else 0.0
+    tall = above + height + row + below
+    layout = ConstrainedLayoutEngine(
+        w_pad=0.08, h_pad=0.04, rect=(0, (below + row) / tall, 1, height / tall)
+    )
+    made = Sheet((width, tall), layout=layout)
+    made.tips = []
+    left: dict[str, Any] = {"ha": "left", "va": "top"}
+    made.text(_LEFT / width, 1 - 0.08 / tall, "\n".join(titles), size=_TITLE, weight="bold", **left)
+    y = 1 - (0.1 + len(titles) * 1.3 * _TITLE / 72) / tall
+    soft: dict[str, Any] = {"color": colors.soft, "linespacing": 1.3}
+    made.text(_LEFT / width, y, "\n".join(subtitles), size=_SUBTITLE, **left, **soft)
+    made.text(
+        _LEFT / width, 0.05 / tall, "\n".join(lines), size=_NOTE, ha="left", va="bottom", **soft
+    )
+    if legend:
+        place: dict[str, Any] = {
+            "loc": "lower left",
+            "bbox_to_anchor": (_LEFT / width, below / tall),
+        }
+        looks = {
+            "fontsize": 8,
+            "labelcolor": colors.soft,
+            "handlelength": 1.2,
+            "columnspacing": 1.4,
+        }
+        key = made.legend(
+            handles=legend, ncols=len(legend), borderaxespad=0, borderpad=0.2, **place, **looks
+        )
+        key.set_in_layout(False)
+    return made
 
 
 def column_height(labels: Sequence[Label]) -> float:
@@ -68,7 +99,7 @@ def column_height(labels: Sequence[Label]) -> float:
     return (len(labels) + 2) * _PITCH / 72
 
 
-def label_column(axes: Axes, labels: Sequence[Label]) -> None:
+def label_column(axes: Axes, labels: Sequence[Label], ink: str) -> None:
     """Writes `labels` to the right of a plot whose limits are final, with leader lines."""
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -79,18 +110,12 @@ def label_column(axes: Axes, labels: Sequence[Label]) -> None:
     beside = axes.transAxes + ScaledTranslation(_GUTTER / 72, 0, figure.dpi_scale_trans)
     places = spread([float(each) for each in wanted], _PITCH / tall)
     for label, place in zip(labels, places, strict=True):
-        looks: dict[str, Any] = {"color": INK, "weight": "bold" if label.bold else "normal"}
+        looks: dict[str, Any] = {"color": ink, "weight": "bold" if label.bold else "normal"}
         leader = {"arrowstyle": "-", "color": label.color, "linewidth": 0.8}
         leader |= {"shrinkB": 0, "shrinkA": 0, "relpos": (0, 0.5)}
         ends: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": beside}
-        looks |= {"va": "center", "size": _SIZE, "arrowprops": leader, **ends}
-        text = label.text if len(label.text) <= _LONGEST else _cut(label.text)
-        axes.annotate(text, (1, label.y), (1, place), **looks)
-
-
-def _cut(text: str) -> str:
-    """Without its middle."""
-    return f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 + 1 :]}"
+        looks |= {"va": "center", "size": 8.5, "arrowprops": leader, **ends}
+        axes.annotate(label.text, (1, label.y), (1, place), **looks)
 
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:
@@ -106,4 +131,5 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
 
 
 def _wrapped(lines: Sequence[str], inches: float, size: float) -> list[str]:
-    return [part for line in lines for part in textwrap.wrap(line, int(inches * 72 / size / 0.55))]
+    wide = int((inches - 2 * _LEFT) * 72 / size / (0.62 if size == _TITLE else 0.53))
+    return [part for line in lines for part in textwrap.wrap(line, wide)]

@@ -1,11 +1,11 @@
-"""What stands out in a figure, and how: our fastest kernel, the fastest library, others.
+"""The colours of figures on light and on dark paper, and what stands out.
 
-The rest is grey. Every colour has a contrast of at least 3:1 against white and dark paper, and
-readers with any kind of colour vision can tell them apart (palette_test.py simulates two).
+Readers with any kind of colour vision can tell apart what a figure tells apart (palette_test.py
+simulates two).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,62 +13,95 @@ from gemm_report.record import Row, rate
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 
-OURS, OTHERS, LIBRARY, REST = "#0072B2", "#A3573E", "#000000", "#8A8A8A"
-FRAME = "#D55E00"
+
+@dataclass(frozen=True)
+class Colors:
+    """By what they stand for; pages have them as variables of these names."""
+
+    paper: str
+    ink: str
+    soft: str
+    line: str
+    track: str
+    held: str  # a track up to the peak at the clock held
+    ours: str
+    middle: str  # between ours and a tie
+    library: str
+    worse: str
+    tie: str
+    other: str  # implementations by others
+
+    @property
+    def style(self) -> dict[str, Any]:
+        """For matplotlib, on top of STYLE."""
+        found = dict.fromkeys(
+            ("figure.facecolor", "axes.facecolor", "savefig.facecolor"), self.paper
+        )
+        found |= {"text.color": self.ink, "hatch.color": self.held}
+        found |= dict.fromkeys(("axes.edgecolor", "grid.color"), self.line)
+        names = ("axes.labelcolor", "xtick.color", "ytick.color")
+        return found | dict.fromkeys(names, self.soft)
+
+
+LIGHT = Colors(
+    paper="#ffffff",
+    ink="#1b2126",
+    soft="#59636d",
+    line="#e1e5e9",
+    track="#eef0f2",
+    held="#d9dee3",
+    ours="#0072b2",
+    middle="#6aaed6",
+    library="#111111",
+    worse="#c25700",
+    tie="#858d95",
+    other="#a3573e",
+)
+DARK = Colors(
+    paper="#0d1117",
+    ink="#e6e9ec",
+    soft="#9aa4ad",
+    line="#2a3138",
+    track="#1b2128",
+    held="#2f3943",
+    ours="#4aa8de",
+    middle="#3f86b0",
+    library="#f2f2f2",
+    worse="#f08a3c",
+    tie="#808991",
+    other="#d08a70",
+)
+NAMES = tuple(asdict(LIGHT))
 # Of precisions, which differ in the marker too.
-PRECISIONS = (OURS, FRAME, "#00806A", "#9B51E0", OTHERS, "#D0358F", "#6E7A00", "#0E7FA0")
-INK, PALE, TRACK = "#333333", "#555555", "#ECECEC"
+PRECISIONS = (
+    LIGHT.ours,
+    "#D55E00",
+    "#00806A",
+    "#9B51E0",
+    LIGHT.other,
+    "#D0358F",
+    "#6E7A00",
+    "#0E7FA0",
+)
 
 
 @dataclass(frozen=True)
 class Look:
-    """Of a kernel's line, mark and bar."""
+    """Of a kernel's line and mark."""
 
-    color: str = REST
-    line: Any = "-"
+    color: str
     marker: str = "o"
-
-    @property
-    def stands_out(self) -> bool:
-        """Whether it has a colour and a label."""
-        return self.color != REST
-
-    @property
-    def bar(self) -> dict[str, Any]:
-        """Of its bar: hatched for another implementation."""
-        if self.color != OTHERS:
-            return {"color": self.color}
-        return {"facecolor": "white", "edgecolor": self.color, "hatch": "/////", "linewidth": 0.8}
+    stands_out: bool = True
 
 
-_REST, _OURS = Look(), Look(OURS)
-_LIBRARY, _OTHERS = Look(LIBRARY, "--", "s"), Look(OTHERS, (0, (1.5, 1.5)), "x")
-
-
-def color_of(row: Row) -> str:
-    """Of a row in a figure where every row has a colour."""
-    return LIBRARY if row.is_library else OTHERS if row.is_peer else OURS
-
-
-def looks(rows: Sequence[Row]) -> dict[str, Look]:
-    """Of rows of one precision, one for each label."""
-    found = {row.label: _OTHERS if row.is_peer else _REST for row in rows}
+def looks(rows: Sequence[Row], colors: Colors) -> dict[str, Look]:
+    """Of rows of one precision, one for each label: the fastest of ours and library stand out."""
+    rest = Look(colors.tie, "o", False)
+    found = {row.label: Look(colors.other, "x") if row.is_peer else rest for row in rows}
     for row, look in (
-        (max((row for row in rows if row.is_ours), key=rate, default=None), _OURS),
-        (max((row for row in rows if row.is_library), key=rate, default=None), _LIBRARY),
+        (max((row for row in rows if row.is_ours), key=rate, default=None), Look(colors.ours)),
+        (max((r for r in rows if r.is_library), key=rate, default=None), Look(colors.library, "s")),
     ):
         if row:
             found[row.label] = look
     return found
-
-
-def legend_text(*shown: dict[str, Look]) -> str:
-    """What the colours of `shown` mean, in a sentence."""
-    words = {
-        _OURS: "Blue: our fastest kernel",
-        _LIBRARY: "black: the fastest library",
-        _OTHERS: "brown: other implementations",
-        _REST: "grey: the other kernels",
-    }
-    used = {look for each in shown for look in each.values()}
-    return "; ".join(text for look, text in words.items() if look in used) + "."

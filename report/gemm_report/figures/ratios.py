@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from gemm_report.figures.page import legend_above, new_figure
-from gemm_report.figures.palette import INK, PRECISIONS
+from gemm_report.figures.page import sheet
+from gemm_report.figures.palette import LIGHT, PRECISIONS, Colors
 from gemm_report.record import Part, Record, Row
 from gemm_report.rows import facts, named, timed_rows
 from gemm_report.text import columns, precision_name
@@ -66,10 +66,10 @@ def table(record: Record, pattern: str | None = None) -> list[dict[str, object]]
     return [facts(row, *names) for rows in groups(record, pattern) for row in rows]
 
 
-def draw(record: Record, pattern: str | None = None) -> Figure:
+def draw(record: Record, colors: Colors = LIGHT, pattern: str | None = None) -> Figure:
     """The share of shapes up to each speed relative to the library, a line for each precision."""
     found = groups(record, pattern)
-    colors = [PRECISIONS[i % len(PRECISIONS)] for i in range(len(found))]
+    cycle = [PRECISIONS[i % len(PRECISIONS)] for i in range(len(found))]
     labels = (
         f"{precision_name(rows[0].precision)}, {rows[0].label}: geometric mean {mean:.3f}, "
         f"10th percentile {tenth:.3f},\nworst {worst:.3f} at {rows[0].shape}"
@@ -79,13 +79,14 @@ def draw(record: Record, pattern: str | None = None) -> Figure:
     libraries = {row.library for rows in found for row in rows}
     other = libraries.pop() or "" if len(libraries) == 1 else "the fastest library"
     tall = _HEIGHT + 0.4 * len(found)
-    figure = new_figure(record, f"speed relative to {other}", [], tall)
+    subtitle = f"{record.device.name}: the share of shapes up to each speed"
+    figure = sheet(record, colors, f"Speed relative to {other}", subtitle, [], tall)
     axes = figure.subplots()
-    for rows, color, said in zip(found, colors, labels, strict=True):
+    for rows, color, said in zip(found, cycle, labels, strict=True):
         values = [*map(_ratio, rows)]
         shares = [(i + 1) / len(values) for i in range(len(values))]
         axes.step([values[0], *values], [0, *shares], where="post", color=color, label=said)
-    axes.axvline(1, color=INK, linewidth=0.8)
+    axes.axvline(1, color=colors.ink, linewidth=0.8)
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.set_xscale("log", base=2)
@@ -95,5 +96,6 @@ def draw(record: Record, pattern: str | None = None) -> Figure:
     axes.set_xticks([], minor=True)
     axes.set_xlabel(f"speed / {other}")
     axes.set_ylabel("share of the shapes")
-    legend_above(axes, axes.lines[: len(found)], columns=1)
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "fontsize": 8}
+    axes.legend(handles=axes.lines[: len(found)], **place)
     return figure

@@ -1,178 +1,205 @@
-"""The roofline: rate against FLOP for each byte if every matrix moves once, all in one panel."""
+"""The roofline of shapes that spread along it, and below it the share of that roof."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from statistics import geometric_mean, median
 from typing import Any
 
+import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from gemm_report.figures.page import Label, label_column, legend_above, new_figure
-from gemm_report.figures.palette import PALE, PRECISIONS
-from gemm_report.figures.roofs import (
-    compute_roofs,
-    draw_roofs,
-    legend,
-    memory_roofs,
-    set_log_axes,
-)
-from gemm_report.figures.versus import run_name, versus_notes
-from gemm_report.notes import unknown_roofs
-from gemm_report.record import Ceiling, Record, Row, rate
-from gemm_report.rows import by_precision, drawn_rows, fastest, ladder_sizes, precisions
-from gemm_report.text import (
-    operations,
-    precision_name,
-    prefix_for,
-    quantity,
-    roof_name,
-    scaled,
-    significant,
-)
+from gemm_report.figures.page import Sheet, sheet
+from gemm_report.figures.palette import Colors
+from gemm_report.figures.roofs import compute_roofs, memory_roofs, set_log_axes
+from gemm_report.record import Ceiling, Record, rate
+from gemm_report.rows import facts
+from gemm_report.standing import Pair, Standing, standings
+from gemm_report.text import operations, percent, precision_name, prefix_for, quantity, scaled
 
-_HEIGHT = 5.2
-_LEAST_SLOPE, _LEAST_RANGE = 15, 100
+_HEIGHTS = (2.3, 2.9)  # inches of the two plots
 _FEWEST = 4  # shapes that are no cubes: cubes alone differ in their size only
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">", "h", "*")
-OURS, THEIRS, OLD = "fastest of our kernels", "fastest library", "old"
+_CLUSTER, _WIDE = 0.05, 0.16  # of logarithms of FLOP/byte: closer ones are spread so far
 
 
-def has_shapes(record: Record) -> bool:
-    """Whether its problems differ in what bounds them."""
-    return len({row.shape for row in drawn_rows(record) if not row.is_cube}) >= _FEWEST
+def subject(record: Record) -> Standing | None:
+    """The precision with most shapes, where peak and bandwidth are known."""
+    found = [
+        each
+        for each in standings(record)
+        if sum(not pair.ours.is_cube for pair in each.pairs) >= _FEWEST
+        if compute_roofs(record, each.precision) and memory_roofs(record)
+    ]
+    return max(found, key=lambda each: len(each.pairs), default=None)
 
 
-def points(record: Record, versus: Record | None = None) -> dict[str, list[Row]]:
-    """The fastest row of each precision and problem: of our kernels, and of the library or of our
-    kernels in an older run."""
-    rows = drawn_rows(record)
-    ours = _fastest([row for row in rows if row.is_ours])
-    if versus is None:
-        return {OURS: ours, THEIRS: _fastest([row for row in rows if row.is_library])}
-    problems = set(map(_problem, ours))
-    old = _fastest([row for row in drawn_rows(versus) if row.is_ours])
-    return {OURS: ours, OLD: [row for row in old if _problem(row) in problems]}
+def roofs(record: Record, precision: str) -> tuple[Ceiling, Ceiling, Ceiling]:
+    """What was measured of arithmetic and of DRAM, else the data sheet's; and the data sheet's."""
+    compute, memory = compute_roofs(record, precision), memory_roofs(record)
+    return compute[-1], memory[-1], compute[0]
 
 
-def table(record: Record, versus: Record | None = None) -> list[dict[str, object]]:
-    """The plotted data: the rows, then the peaks and bandwidths."""
-    found, of_row = points(record, versus), ("precision", "shape", "flop_per_byte")
+def share(pair: Pair, compute: Ceiling, memory: Ceiling) -> float:
+    """Of the roof at the pair's FLOP/byte."""
+    slope = pair.ours.flop_per_byte * (memory.bytes_per_second or 0)
+    return rate(pair.ours) / min(compute.flop_per_second or 0, slope)
+
+
+def table(record: Record) -> list[dict[str, object]]:
+    """The plotted data: the shapes, then the roofs."""
+    each = subject(record)
+    if each is None:
+        return []
+    compute, memory, nominal = roofs(record, each.precision)
     rows: list[dict[str, object]] = [
-        {"kind": "kernel", "what": what, "name": row.label}
-        | {name: getattr(row, name) for name in of_row}
-        | {"flop_per_second": rate(row), "of_roof": row.of_roof_nominal}
-        for what, its in found.items()
-        for row in its
+        facts(pair.ours, "precision", "shape", "flop_per_byte", "flop_per_second")
+        | {"of_roof": share(pair, compute, memory), "ratio": pair.ratio, "verdict": pair.verdict}
+        for pair in each.pairs
     ]
+    names = "flop_per_second", "bytes_per_second", "origin"
     return rows + [
-        {"kind": "roof"} | {key: each for key, each in asdict(roof).items() if key != "source"}
-        for roof in [*_roofs(record, _precisions(found)), *memory_roofs(record)]
+        {"kernel": f"roof: {roof.name}"} | {name: getattr(roof, name) for name in names}
+        for roof in dict.fromkeys((compute, memory, nominal))
     ]
 
 
-def draw(record: Record, versus: Record | None = None) -> Figure:
-    """The fastest kernel and library at every size, under the peak of their precision and DRAM."""
-    found = points(record, versus)
-    rows = [row for its in found.values() for row in its]
-    names = _precisions(found)
-    compute, memory = _roofs(record, names), memory_roofs(record)
-    rates = [*map(rate, rows), *(roof.flop_per_second or 0 for roof in compute)]
-    prefix = prefix_for(rates)
-    scale, top = 1 / scaled(1, prefix), max(rates)
-    groups = by_precision(rows)
-    looks = {
-        name: (PRECISIONS[i % len(PRECISIONS)], _MARKERS[i % len(_MARKERS)])
-        for i, name in enumerate(groups)
-    }
-    remarks = versus_notes(record, versus) if versus else []
-    remarks += ["Peaks are those of the new run; an arrow leads to it."] if versus else []
-    remarks += ["Numbers on the right: the peak of each precision."] if compute else []
-    remarks += [f"Bandwidth: {_bandwidths(memory)}."] if memory else []
-    remarks += unknown_roofs(record, names)
-    title = "roofline, two runs" if versus else "roofline"
-    figure = new_figure(record, title, remarks, _HEIGHT, part=None)
-    axes = figure.subplots()
-    ridges = [top / (roof.bytes_per_second or 1) for roof in memory]
-    beginnings = [ridge / _LEAST_SLOPE for ridge in ridges]
-    xs = [*(row.flop_per_byte for row in rows), *ridges, *beginnings]
-    ys = [*rates, top / _LEAST_RANGE] if memory else rates
-    set_log_axes(axes, xs, [each / scale for each in ys])
-    integers = [precision_name(name) for name in groups if operations(name) == "OP/s"]
-    unit = f"{prefix}FLOP/s" + (f" ({', '.join(integers)}: {prefix}OP/s)" if integers else "")
-    axes.set_xlabel("Arithmetic intensity (FLOP/byte, each matrix moved once)")
-    axes.set_ylabel(unit)
-    draw_roofs(axes, compute, memory, scale)
-    for name in groups:
-        its = {what: [r for r in each if r.precision == name] for what, each in found.items()}
-        _draw_points(axes, its, *looks[name], scale)
-    handles = [*_legend(record, versus, found), *legend([*compute, *memory])]
-    legend_above(axes, handles, columns=2, lines=0)
-    label_column(axes, [_label(its, compute, looks[n][0], prefix) for n, its in groups.items()])
-    return figure
-
-
-def _fastest(rows: Sequence[Row]) -> list[Row]:
-    return [row for each in by_precision(rows).values() for row in fastest(each)]
-
-
-def _problem(row: Row) -> tuple[str, str, str]:
-    return row.precision, row.layout, row.shape
-
-
-def _precisions(found: Mapping[str, Sequence[Row]]) -> list[str]:
-    return precisions(row for its in found.values() for row in its)
-
-
-def _roofs(record: Record, names: Sequence[str]) -> list[Ceiling]:
-    return [roof for name in names for roof in compute_roofs(record, name)]
-
-
-def _bandwidths(memory: Sequence[Ceiling]) -> str:
-    said = (f"{quantity(roof.bytes_per_second or 0, 'B/s')} ({roof.origin})" for roof in memory)
-    return f"{roof_name(memory[0].name)} {', '.join(said)}"
-
-
-def _label(rows: Sequence[Row], compute: Sequence[Ceiling], color: str, prefix: str) -> Label:
-    """Of a precision: at its peak, or where none is known at its fastest row."""
-    name = rows[0].precision
-    peak = next((roof.flop_per_second for roof in compute if roof.precision == name), None)
-    y = scaled(peak or max(map(rate, rows)), prefix)
-    return Label(precision_name(name) + (f"  {significant(y)}" if peak else ""), y, color)
-
-
-def _draw_points(
-    axes: Axes, found: Mapping[str, Sequence[Row]], color: str, marker: str, scale: float
-) -> None:
-    """Filled ones of ours, joined from cube to cube; hollow ones of what is next to them."""
-    sizes = ladder_sizes(row for its in found.values() for row in its)
-    line = [row for row in found[OURS] if row.is_cube and row.m in sizes]
-    xs, ys = [row.flop_per_byte for row in line], [rate(row) / scale for row in line]
-    axes.plot(xs, ys, color=color, linewidth=0.8, alpha=0.6, zorder=2)
-    filled = {"markersize": 5.5, "markerfacecolor": color, "markeredgewidth": 0, "zorder": 4}
-    hollow = {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 1.1, "zorder": 3}
-    looks: dict[str, Any] = {"marker": marker, "color": color, "clip_on": False}
-    for what, its in found.items():
-        for row in its:
-            style: dict[str, Any] = filled if what == OURS else hollow
-            x, y = row.flop_per_byte, rate(row) / scale
-            axes.plot(x, y, label=f"{row.label} {row.size}", **style, **looks)
-    new = {_problem(row): row for row in found[OURS]}
-    for row in found.get(OLD, ()):
-        begin, end = rate(row) / scale, rate(new[_problem(row)]) / scale
-        if not 0.9 < end / begin < 1.1:  # a shorter one would lie under the marks
-            arrow = {"arrowstyle": "-|>", "color": color}
-            x = row.flop_per_byte
-            axes.annotate("", (x, end), (x, begin), arrowprops=arrow, zorder=3)
-
-
-def _legend(
-    record: Record, versus: Record | None, found: Mapping[str, Sequence[Row]]
-) -> list[Line2D]:
-    filled: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": PALE, "markersize": 5}
-    hollow = {**filled, "markerfacecolor": "none", "markersize": 8}
-    ours, beside = (
-        (f"new: {run_name(record)}", f"old: {run_name(versus)}") if versus else (OURS, THEIRS)
+def draw(record: Record, colors: Colors) -> Figure:
+    """Shapes under DRAM and arithmetic, and the share of that roof that each of them reaches."""
+    each = subject(record)
+    assert each is not None
+    compute, memory, nominal = roofs(record, each.precision)
+    pairs = sorted(each.pairs, key=lambda pair: pair.ours.flop_per_byte)
+    shares = [100 * share(pair, compute, memory) for pair in pairs]
+    ratios = [pair.ratio for pair in each.compared if pair.ratio]
+    names = [pair.opponent for pair in each.compared]
+    library = max(set(names), key=names.count) if names else "the library"
+    of = f", {100 * geometric_mean(ratios):.0f} % of {library}" if ratios else ""
+    title = f"{len(pairs)} shapes: {median(shares):.0f} % of the roof{of}"
+    kernels = dict.fromkeys(pair.ours.kernel for pair in pairs)
+    who = next(iter(kernels)) if len(kernels) == 1 else "Our fastest kernel"
+    subtitle = (
+        f"{who} in {precision_name(each.precision)} on {record.device.name}: median share of "
     )
-    entries = [Line2D([], [], label=ours, **filled), Line2D([], [], label=beside, **hollow)]
-    return entries if versus or found[THEIRS] else entries[:1]
+    subtitle += "the roof" + ("; geometric mean of the speeds" if ratios else "")
+    legend = _legend(each, pairs, library, colors)
+    made = sheet(record, colors, title, subtitle, [], sum(_HEIGHTS), legend=legend)
+    above, below = made.subplots(2, 1, sharex=True, height_ratios=_HEIGHTS)
+    peak, slope = compute.flop_per_second or 0, memory.bytes_per_second or 0
+    prefix = prefix_for([peak])
+    xs, ys = [pair.ours.flop_per_byte for pair in pairs], [rate(pair.ours) for pair in pairs]
+    ridge, top = peak / slope, nominal.flop_per_second or 0
+    tallest = [scaled(y, prefix) for y in [*ys, top, min(xs) * slope]]
+    set_log_axes(above, [*xs, ridge], tallest)
+    low, high = above.get_xlim()
+    for axes in (above, below):
+        axes.axvspan(ridge, high, color=colors.track, linewidth=0, zorder=-2)
+    line = np.geomspace(low, high, 400)
+    above.plot(
+        line, scaled(1, prefix) * np.minimum(peak, slope * line), color=colors.ink, linewidth=2
+    )
+    if nominal is not compute:
+        flat = [max(ridge, top / slope), high]
+        above.plot(flat, [scaled(top, prefix)] * 2, color=colors.soft, linewidth=1, linestyle="--")
+    unit = prefix + operations(each.precision)
+    above.set_title(unit)
+    below.set_title("share of the roof")
+    below.set_xlabel("FLOP per byte, each matrix moved once", size=8.5)
+    least = min([*shares, *(s / r for s, p in zip(shares, pairs, strict=True) if (r := p.ratio))])
+    below.set_ylim(max(0, 10 * (min(least, 95) // 10) - 5), max(104, 1.02 * max(shares)))
+    ticks = [tick for tick in range(0, 101, 20) if tick >= below.get_ylim()[0]]
+    below.set_yticks(ticks, [f"{tick} %" for tick in ticks])
+    below.axhline(100, color=colors.ink, linewidth=2, clip_on=False)
+    _draw_pairs(made, pairs, shares, prefix, colors)
+    limit = record.device.power_limit_w
+    where = f"arithmetic{f' at {limit:.0f} W' if limit and nominal is not compute else ''}"
+    _write(
+        above,
+        (high / 1.1, scaled(peak, prefix) * 0.55),
+        f"{where}: {quantity(peak, unit[1:])}",
+        "right",
+    )
+    if nominal is not compute:
+        said = f"data sheet: {quantity(top, unit[1:])}"
+        _write(
+            above,
+            (high / 1.1, scaled(top, prefix) * 1.04),
+            said,
+            "right",
+            va="bottom",
+            weight="normal",
+        )
+    beside = {"va": "bottom", "weight": "normal", "color": colors.soft}
+    bottom = above.get_ylim()[0] * 1.15
+    _write(
+        above,
+        (ridge / 1.1, bottom),
+        f"bound by memory: {quantity(slope, 'B/s')}",
+        "right",
+        **beside,
+    )
+    _write(above, (ridge * 1.1, bottom), "bound by arithmetic", "left", **beside)
+    return made
+
+
+def _write(axes: Axes, at: tuple[float, float], said: str, side: str, **looks: Any) -> None:
+    found = {"va": "top", "weight": "bold", "size": 8} | looks
+    axes.text(*at, said, ha=side, **found)
+
+
+def _draw_pairs(
+    made: Sheet, pairs: list[Pair], shares: list[float], prefix: str, colors: Colors
+) -> None:
+    above, below = made.axes
+    looks = {"win": colors.ours, "loss": colors.worse, "none": colors.ours}
+    places = _spread([pair.ours.flop_per_byte for pair in pairs], shares)
+    for pair, place, value in zip(pairs, places, shares, strict=True):
+        row, color = pair.ours, looks.get(pair.verdict, colors.tie)
+        order = 3 if pair.verdict in ("tie", "doubt") else 4
+        fill = colors.paper if pair.verdict == "doubt" else color
+        dot: dict[str, Any] = {
+            "marker": "o",
+            "color": color,
+            "markerfacecolor": fill,
+            "zorder": order,
+        }
+        y = scaled(rate(row), prefix)
+        above.plot(row.flop_per_byte, y, markersize=3.6, markeredgewidth=0.6, **dot)
+        below.plot(place, value, markersize=4.8, markeredgewidth=0.8, **dot)
+        if pair.ratio and pair.verdict in ("win", "loss"):
+            ends = [value, value / pair.ratio]
+            below.plot([place, place], ends, color=color, linewidth=1.1, alpha=0.6, zorder=2.5)
+        of = f", {percent(pair.ratio)} of {pair.opponent}"
+        said = f"{row.size}, {row.label}: {quantity(rate(row), operations(row.precision))}, "
+        said += f"{value:.0f} % of the roof{of if pair.ratio else ''}"
+        made.tip(above, row.flop_per_byte, y, said)
+        made.tip(below, place, value, said)
+
+
+def _spread(xs: list[float], shares: list[float]) -> list[float]:
+    """Apart from each other where several have one FLOP/byte, in the order of their shares."""
+    logs = np.log(xs)
+    clusters = np.concatenate([[0], np.cumsum(np.diff(logs) > _CLUSTER)])
+    for cluster in range(int(clusters[-1]) + 1):
+        its = np.flatnonzero(clusters == cluster)
+        if len(its) > 2:
+            its = its[np.argsort(np.array(shares)[its])]
+            logs[its] = logs[its].mean() + np.linspace(-_WIDE, _WIDE, len(its))
+    return [float(x) for x in np.exp(logs)]
+
+
+def _legend(each: Standing, pairs: list[Pair], library: str, colors: Colors) -> list[Artist]:
+    words = {
+        "win": (colors.ours, f"faster than {library}"),
+        "tie": (colors.tie, "within the noise"),
+        "loss": (colors.worse, f"slower (the line ends where {library} is)"),
+        "doubt": (colors.tie, "in doubt"),
+        "none": (colors.ours, "no library timed"),
+    }
+    found: list[Artist] = []
+    for verdict, (color, said) in words.items():
+        count = sum(pair.verdict == verdict for pair in pairs)
+        fill = colors.paper if verdict == "doubt" else color
+        looks: dict[str, Any] = {"marker": "o", "color": color, "markerfacecolor": fill}
+        if count:
+            found.append(Line2D([], [], linestyle="none", label=f"{count} {said}", **looks))
+    return found

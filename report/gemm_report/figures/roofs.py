@@ -1,16 +1,15 @@
 """Peaks and bandwidths as lines of a roofline."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from gemm_report.figures.palette import PALE
+from gemm_report.figures.palette import LIGHT
 from gemm_report.record import Ceiling, Record
 
-ROOF_COLOR = PALE
+ROOF_COLOR = LIGHT.soft
 NOMINAL, MEASURED = "nominal peak", "measured peak"
 LINES = {NOMINAL: 1.8, MEASURED: 0.7}  # points of width
 
@@ -36,15 +35,6 @@ def _highest(nominal: list[Ceiling], measured: list[Ceiling]) -> list[Ceiling]:
 def kind(roof: Ceiling) -> str:
     """In which way it is known."""
     return MEASURED if roof.origin == "measured" else NOMINAL
-
-
-def legend(roofs: Iterable[Ceiling]) -> list[Line2D]:
-    """An entry for each kind of line among `roofs`."""
-    used = set(map(kind, roofs))
-    looks: dict[str, Any] = {"color": ROOF_COLOR}
-    return [
-        Line2D([], [], label=how, linewidth=LINES[how], **looks) for how in LINES if how in used
-    ]
 
 
 def draw_roofs(

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from gemm_report.document import RecordError
 from gemm_report.figures.heat_map import Cell, HeatMap, draw_maps
+from gemm_report.figures.palette import LIGHT, Colors
 from gemm_report.grouping import grouped
 from gemm_report.notes import mark, notes
 from gemm_report.record import Part, Record, Row, rate
@@ -94,7 +95,7 @@ def has_grid(record: Record) -> bool:
     return any(len(sweep.rows) > 1 for sweep in sweeps(record))
 
 
-def draw(record: Record) -> Figure:
+def draw(record: Record, colors: Colors = LIGHT) -> Figure:
     """Throughput over the two parameters that matter most, for each kernel and problem."""
     found = [sweep for sweep in sweeps(record) if len(sweep.rows) > 1]
     prefix = prefix_for(rate(sweep.best) for sweep in found)
@@ -109,7 +110,7 @@ def draw(record: Record) -> Figure:
         "two that the best rate depends on most. The frame is around the best of all. White: not "
         "timed.",
     ]
-    return draw_maps(record, "parameter grids", remarks, maps, Part.TUNING)
+    return draw_maps(record, "Parameter grids", remarks, maps, colors)
 
 
 def leading_parameters(rows: Sequence[Row]) -> tuple[str, str]:

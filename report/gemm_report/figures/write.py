@@ -10,35 +10,23 @@ from types import ModuleType
 import matplotlib.style
 from matplotlib.figure import Figure
 
-from gemm_report.figures import (
-    burst,
-    end_to_end,
-    headline,
-    hierarchy,
-    ladder,
-    ratios,
-    roofline,
-    shapes,
-    throughput,
-    tuning,
-)
-from gemm_report.figures.palette import STYLE
+from gemm_report.figures import headline, hierarchy, ladder, ratios, roofline, sizes, tuning
+from gemm_report.figures.palette import DARK, LIGHT, STYLE, Colors
 from gemm_report.record import Record
-from gemm_report.rows import drawn_rows, ladder_precisions, precisions
+from gemm_report.rows import ladder_precisions
+from gemm_report.standing import in_order, standings
 from gemm_report.text import visible, write_csv
 
 FORMATS = ("png", "svg", "csv")
 MOST = 8
-# What a reader asks for first; others come after, in the order of the record.
-_FIRST = ("bf16", "f32", "tf32", "e4m3", "s8", "f64", "f16")
-_LADDERS, _SIZES = 2, 5
+_DARK = "_dark"
 
 
 @dataclass(frozen=True)
 class Drawing:
     """How a figure is made of a record, and the data that it shows."""
 
-    draw: Callable[[Record], Figure]
+    draw: Callable[[Record, Colors], Figure]
     table: Callable[[Record], list[dict[str, object]]]
 
     @property
@@ -49,9 +37,8 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was asked for: an older record to compare with, and rows by their names."""
+    """Rows by their names, where a figure is of some."""
 
-    versus: Record | None = None
     hierarchy: str | None = None
     ratios: str | None = None
 
@@ -60,13 +47,9 @@ def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
     """All figures that `record` can have, by name; the first MOST are shown unless others are
     asked for."""
     found = {"headline": _with(headline)}
-    if choice.versus or roofline.has_shapes(record):
-        found["roofline"] = _with(roofline, versus=choice.versus)
     special = {
-        "burst": _with(burst, versus=choice.versus),
+        "roofline": _with(roofline),
         "ratios": _with(ratios, pattern=choice.ratios),
-        "shapes": _with(shapes),
-        "end_to_end": _with(end_to_end),
     }
     special |= {"tuning": _with(tuning)} if tuning.has_grid(record) else {}
     found |= {name: each for name, each in special.items() if each.table(record)}
@@ -74,11 +57,21 @@ def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
     memories = {name: each for name, each in memories.items() if each.table(record)}
     if choice.hierarchy or any(row.counted for row in record.rows):
         found |= memories
-    names = _sorted(ladder_precisions(record)), _sorted(precisions(drawn_rows(record)))
-    ladders = [(f"ladder_{name}", _with(ladder, precision=name)) for name in names[0]]
-    sizes = [(f"throughput_{name}", _with(throughput, precision=name)) for name in names[1]]
-    first = [*ladders[:_LADDERS], *sizes[:_SIZES]]
-    return found | dict([*first, *ladders, *sizes]) | memories
+    rungs = {name: ladder.steps(record, name) for name in in_order(ladder_precisions(record))}
+    longest = sorted(rungs, key=lambda name: -len(rungs[name]))
+    ladders = [
+        (f"ladder_{name}", _with(ladder, precision=name))
+        for name in dict.fromkeys([*[n for n in rungs if n == "bf16"], *longest])
+        if len(rungs[name]) > 1
+    ]
+    its_sizes = [
+        (f"sizes_{each.precision}", _with(sizes, precision=each.precision))
+        for each in standings(record)
+        if len(sizes.pairs_of(each)) > 1
+    ]
+    # With the roofline or another ladder beside it a ladder fills a page's width.
+    first = [*found.items(), *ladders[: 1 if "roofline" in found else 2]]
+    return dict([*first, *its_sizes[: MOST - len(first)], *ladders, *its_sizes]) | memories
 
 
 def write_figures(
@@ -88,22 +81,28 @@ def write_figures(
     only: Collection[str] | None = None,
     formats: Sequence[str] = FORMATS,
 ) -> list[Path]:
-    """The first MOST figures of `record`, or `only` some, each in `formats`; the paths written."""
+    """The first MOST figures of `record`, or `only` some, each in `formats`; the paths written.
+
+    A name that ends with _dark is the figure on dark paper.
+    """
     paths = []
     found = drawings(record, choice)
     for name in list(found)[:MOST] if only is None else only:
-        if name in found:
+        plain, colors = name.removesuffix(_DARK), DARK if name.endswith(_DARK) else LIGHT
+        if plain in found:
             its_paths = [folder / f"{name}.{end}" for end in formats]
-            write_figure(found[name], record, its_paths)
+            write_figure(found[plain], record, its_paths, colors)
             paths += its_paths
     return paths
 
 
-def write_figure(drawing: Drawing, record: Record, paths: Sequence[Path]) -> Figure:
+def write_figure(
+    drawing: Drawing, record: Record, paths: Sequence[Path], colors: Colors = LIGHT
+) -> Figure:
     """In the style of all figures, which a user's own matplotlibrc must not change."""
     paths[0].parent.mkdir(parents=True, exist_ok=True)
-    with matplotlib.style.context(STYLE, after_reset=True):
-        figure = drawing.draw(record)
+    with matplotlib.style.context([STYLE, colors.style], after_reset=True):
+        figure = drawing.draw(record, colors)
         for path in paths:
             if path.suffix == ".csv":
                 rows = drawing.table(record)
@@ -116,11 +115,6 @@ def write_figure(drawing: Drawing, record: Record, paths: Sequence[Path]) -> Fig
             else:
                 figure.savefig(path)
     return figure
-
-
-def _sorted(names: Sequence[str]) -> list[str]:
-    known = {name: i for i, name in enumerate(_FIRST)}
-    return sorted(names, key=lambda name: known.get(name, len(known)))
 
 
 def _with(figure: ModuleType, **given: object) -> Drawing:

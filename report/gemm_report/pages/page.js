@@ -106,15 +106,19 @@ addEventListener("DOMContentLoaded", () => {
     const [table, tools] = [sortable.querySelector("table"), sortable.querySelector(".tools")];
     startSorting(table);
     startUnfolding(table);
-    if (tools) choose = startFiltering(tools, table);
+    if (!tools) continue;
+    const filter = startFiltering(tools, table);
+    if (tools.querySelector("[name=state], [name=verdict]")) choose = filter;
   }
   // #state=failed filters the table, #anchor unfolds a row.
   function follow() {
     const name = decodeURIComponent(location.hash.slice(1));
     const target = document.getElementById(name);
+    const table = document.querySelector(":is([name=state], [name=verdict])")?.closest(".tools");
+    (name.includes("=") ? table : target)?.closest("details")?.setAttribute("open", "");
     if (name.includes("=") && !target) {
       choose(Object.fromEntries([name.split("=")]));
-      document.querySelector(".tools").scrollIntoView();
+      table?.scrollIntoView();
     } else if (target?.matches("tbody")) {
       choose({});
       target.classList.add("open");

@@ -11,9 +11,9 @@ from typing import Any
 import matplotlib.style
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
-from gemm_report.figures.palette import STYLE
+from gemm_report.figures.page import Sheet
+from gemm_report.figures.palette import LIGHT, STYLE
 from gemm_report.pages.answer import answer
 from gemm_report.pages.picture import Picture, inline, spots
 from gemm_report.pages.record_page import record_page
@@ -57,6 +57,10 @@ def section(page: str, name: str) -> str:
     return found[0]
 
 
+def details(page: str, name: str) -> str:
+    return page.partition(f'<details id="{name}"')[2].partition("</details>")[0]
+
+
 def timed(record: Record, kernel: str = "Naive", **changes: Any) -> Row:
     found = (r for r in record.rows_with("timed") if r.kernel == kernel and r.is_cube)
     row = next(r for r in found if (r.precision, r.m) == ("f32", 4096))
@@ -69,7 +73,9 @@ def of(record: Record, *rows: Row) -> Record:
 
 @pytest.mark.parametrize("which", ["gpu", "cpu", "ladder"])
 def test_a_page_tells(which: str, request: pytest.FixtureRequest, snapshot: Any) -> None:
-    page = record_page(request.getfixturevalue(which), [Picture("ladder_bf16", "x.", Html("<i>"))])
+    page = record_page(
+        request.getfixturevalue(which), [Picture("ladder_bf16", "x.", Html("<i></i>"))]
+    )
     lines = re.sub(r"</?(?:tbody|section|h\d|p|dl|nav|tr|option|figure)\b", "\n\\g<0>", page)
     found = [text(line) for line in re.sub(r"(?s)<head>.*</head>", "", lines).split("\n")]
     assert [line for line in found if line] == snapshot
@@ -125,22 +131,23 @@ def test_a_table_sorts_by_values_filters_by_choices_and_unfolds_details() -> Non
 
 
 def test_a_figure_of_matplotlib_is_an_element_of_the_page(tmp_path: Path) -> None:
-    with matplotlib.style.context(STYLE, after_reset=True):
-        drawn = Figure(figsize=(4, 2), dpi=200)
+    with matplotlib.style.context([STYLE, LIGHT.style], after_reset=True):
+        drawn = Sheet(figsize=(4, 2), dpi=200)
         FigureCanvasAgg(drawn)
         axes = drawn.add_axes((0, 0, 1, 1), xlim=(0, 4), ylim=(0, 200), ylabel="TFLOP/s")
-        axes.plot([1, 2], [50, 100], "o-", label="<Naive>")
-        axes.plot([1, 2], [50, 100], "-", label="a roof, without marks")
+        axes.plot([1, 2], [50, 100], "o-", color=LIGHT.ours)
         axes.set_title(HOSTILE)
+        drawn.tips = [(axes, 1, 50, "<Naive>: 50"), (axes, 2, 100, "<Naive>: 100")]
         drawn.savefig(tmp_path / "figure.svg")
     marks = spots(drawn)
     assert [(round(x), round(y), said) for x, y, said in marks] == [
-        (72, 108, "<Naive>, TFLOP/s: 50.0 at 1"),
-        (144, 72, "<Naive>, TFLOP/s: 100 at 2"),
+        (72, 108, "<Naive>: 50"),
+        (144, 72, "<Naive>: 100"),
     ], "in points from the upper left of 288 x 144"
     made = inline("ladder_f32", "What", (tmp_path / "figure.svg").read_text("utf-8"), marks)
     assert made.startswith('<svg class="picture" role="img" aria-label="Optimization ladder, FP32')
-    assert '<circle cx="72.0" cy="108.0" r="6"><title>&lt;Naive&gt;, TFLOP/s: 50.0' in made
+    assert '<circle cx="72.0" cy="108.0" r="7"><title>&lt;Naive&gt;: 50<' in made
+    assert LIGHT.ours not in made and "var(--ours)" in made, "colours are those of the page"
     ids = set(re.findall(r"\bid=\"([^\"]*)\"", made))
     targets = re.findall(r"href=\"#([^\"]*)\"|url\(#([^)]*)\)", made)
     assert {href or url for href, url in targets} == ids, (
@@ -153,47 +160,47 @@ def test_a_figure_of_matplotlib_is_an_element_of_the_page(tmp_path: Path) -> Non
 
 
 def test_the_answer_compares_our_best_with_the_library(gpu: Record) -> None:
-    half = timed(gpu, of_library=0.5, library="cuBLASLt/algo:best")
-    small: dict[str, Any] = {"m": 512, "n": 512, "k": 512, "flop_per_second": 1e9}
-    said, rest = answer(of(gpu, half, dataclasses.replace(half, **small, of_library=0.32)))
-    assert said.startswith("Our best kernel reaches 50.0 % of cuBLASLt's rate in FP32 at 4096 (")
-    assert "geometric mean over 2 problems: 40.0 %." in said and rest == ""
-    said, rest = answer(
-        of(
-            gpu,
-            half,
-            dataclasses.replace(half, precision="bf16", of_library=0.9),
-            dataclasses.replace(half, precision="tf32", of_library=None, library=None),
-            dataclasses.replace(half, precision="s8", of_library=8.49),
-        )
+    row = timed(gpu, flop_per_second=5e12, median_interval=0.0, clocks=None)
+    library = timed(gpu, "cuBLAS", flop_per_second=1e13, median_interval=0.0, clocks=None)
+    bytes_ = [dataclasses.replace(each, precision="s8") for each in (row, library)]
+    alone = dataclasses.replace(row, precision="tf32", of_library=None)
+    said, rest = answer(of(gpu, row, library, *bytes_, alone))
+    assert said.startswith(
+        "FP32 at 4096: Naive reaches 5.00 TFLOP/s, 0.50 of cuBLAS (0.50 to 0.50)"
     )
-    assert "90.0 % of cuBLASLt's rate in BF16" in said
-    assert "Geometric means in other precisions: FP32 50.0 %." in rest
-    assert "INT8: 849.0 % of cuBLASLt in layout nn, in which the library has no fast" in rest
-    assert "No library was timed in TF32." in rest
+    assert rest.startswith("Over 1 problems: 0 wins, 1 loss against cuBLAS.")
+    assert "INT8: the library has no fast kernel in layout nn." in rest
+    assert "TF32: no library timed in layout nn." in rest
 
 
 def test_without_a_library_or_a_kernel_or_a_time_the_answer_says_so(gpu: Record) -> None:
     row = timed(gpu, of_library=None, library=None, of_roof_nominal=0.25)
     said, rest = answer(of(gpu, row))
-    assert said.startswith(f"Our fastest kernel in FP32 at 4096 is {row.label}: ")
-    assert said.endswith("FLOP/s, 25.0 % of its peak.")
-    assert rest == "No library was timed in FP32."
-    unknown = dataclasses.replace(row, of_roof_nominal=None)
-    assert "its peak is not known" in answer(of(gpu, unknown))[0]
+    assert re.fullmatch(r"FP32 at 4096: Naive reaches .*FLOP/s, 25.0 % of its peak.*\.", said)
+    assert rest == "FP32: no library timed in layout nn."
     library = answer(of(gpu, timed(gpu, "cuBLAS")))[0]
     assert library.startswith("The fastest timed in FP32 at 4096 is cuBLAS")
     nothing = of(gpu, *gpu.rows_with("failed"), *gpu.rows_with("skipped"))
     assert answer(nothing) == ("Nothing was timed: 1 failed, 1 skipped.", "")
-    assert "0 rows" in record_page(of(gpu), [])
+    assert "All 0 results" in record_page(of(gpu), [])
+
+
+def test_a_problem_leads_to_its_row_and_says_what_bounds_it(gpu: Record) -> None:
+    page = record_page(gpu, [])
+    told = section(page, "problems")
+    links = re.findall(r"href=\"#([^\"]+)\"", told)
+    assert links and all(f'<tbody id="{link}"' in page for link in links)
+    assert "bound by" in told and "% of peak" in told
+    cell = re.search(r"<td class=\"c (win|tie|loss|doubt)\"[^>]*title=\"([^\"]*)\"", page)
+    assert cell and " of cuBLAS" in cell[2]
 
 
 def test_figures_come_in_their_order_and_link_their_data(gpu: Record) -> None:
-    names = ("ladder_bf16", "roofline", "throughput_f32", "headline")
+    names = ("sizes_f32", "ladder_bf16", "roofline", "headline")
     page = record_page(gpu, [Picture(name, f"of <{name}>.", Html("<svg/>")) for name in names])
-    assert re.findall(r"<figcaption>of &lt;(.*?)&gt;\.", page) == [
-        *("roofline", "headline", "ladder_bf16", "throughput_f32")
-    ]
+    found = re.findall(r"<figure id=\"(.*?)\"", page)
+    assert found == ["ladder_bf16", "roofline", "sizes_f32"], "the matrix is the headline"
+    assert 'href="headline.csv"' in page
     assert re.findall(r"href=\"(ladder_bf16.*?)\"", page) == [
         f"ladder_bf16.{end}" for end in ("csv", "png", "svg")
     ]
@@ -201,7 +208,7 @@ def test_figures_come_in_their_order_and_link_their_data(gpu: Record) -> None:
 
 
 def test_what_was_unusual_around_the_run_is_one_line(gpu: Record) -> None:
-    row = dataclasses.replace(gpu.rows[0], departures=(Departure(BUSY_HOST, 0.6, "busy"),))
+    row = dataclasses.replace(gpu.rows[0], departures=(Departure(BUSY_HOST, 0.6, doubt=True),))
     unusual = dataclasses.replace(
         gpu,
         environment=Environment({"OMP_NUM_THREADS": "4"}, {"CUBLAS_X": "eager"}, ("lib.so",)),
@@ -223,15 +230,17 @@ def test_what_was_unusual_around_the_run_is_one_line(gpu: Record) -> None:
 def test_rows_are_counted_by_state_and_the_counts_filter(gpu: Record) -> None:
     (failed,) = gpu.rows_with("failed")
     suspect = dataclasses.replace(failed, k=3, suspect=True)
-    assert (states(failed), states(suspect)) == (("failed",), ("suspect",))
-    for row in gpu.rows_with("timed"):
-        assert (states(row) == ("clean",)) == (not row.throttled and not row.departures)
-    page = record_page(of(gpu, *gpu.rows, suspect), [])
-    counts = dict(re.findall(r"<a href=\"#state=([a-z-]+)\"[^>]*><strong>(\d+)<", page))
-    throttled = sum(row.throttled for row in gpu.rows_with("timed"))
-    assert {state: counts[state] for state in ("failed", "suspect", "throttled")} == {
-        **{"failed": "1", "suspect": "1", "throttled": str(throttled)}
-    }
+    doubt = (Departure("clock-drift", 0.1, doubt=True), Departure("few-launches", 1))
+    timed_rows = gpu.rows_with("timed")
+    unsure = dataclasses.replace(timed_rows[0], k=5, departures=doubt)
+    assert (states(gpu, failed), states(gpu, suspect)) == (("failed",), ("suspect",))
+    assert "in doubt" in states(gpu, unsure)
+    setting = dataclasses.replace(unsure, departures=doubt[1:])
+    assert "in doubt" not in states(gpu, setting)
+    page = record_page(of(gpu, *gpu.rows, suspect, unsure), [])
+    counts = dict(re.findall(r"<a href=\"#state=([a-z -]+)\"[^>]*><strong>(\d+)<", page))
+    assert counts["verified"] == str(len(timed_rows) + 1)
+    assert (counts["failed"], counts["suspect"]) == ("1", "1")
     assert "untimed" not in counts, "what is not there has no count"
     for state, count in counts.items():
         assert f'<option value="{state}">{state} ({count})</option>' in page
@@ -241,7 +250,7 @@ def test_peaks_are_those_in_use_and_say_where_table_and_probe_disagree(gpu: Reco
     first, *others = gpu.ceilings
     wrong = dataclasses.replace(first, contradiction="X_mma reaches 0.25 of the table's rate")
     changed = dataclasses.replace(of(gpu, timed(gpu)), ceilings=(wrong, wrong, *others))
-    told = text(section(record_page(changed, []), "peaks"))
+    told = text(details(record_page(changed, []), "peaks"))
     assert told.count("X_mma reaches 0.25 of the table") == 1
     assert "FP32 FMA 66.9 TFLOP/s 65.6 TFLOP/s" in told and "BF16" not in told
 
@@ -251,7 +260,7 @@ def test_each_layout_is_compared_with_nn(gpu: Record) -> None:
         timed(gpu, layout=layout, flop_per_second=factor * 1e12)
         for layout, factor in {"nn": 1.0, "nt": 0.98, "tt": 1.25}.items()
     ]
-    told = text(section(record_page(of(gpu, *rows), []), "layouts"))
+    told = text(details(record_page(of(gpu, *rows), []), "layouts"))
     assert told.endswith("Naive f32 4096x4096x4096 1.00 98.0 % - 125.0 % 78.4 %")
     assert 'id="layouts"' not in record_page(gpu, [])
 

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-import numpy as np
 from markupsafe import escape
 from matplotlib.figure import Figure
 
+from gemm_report.figures.page import Sheet
+from gemm_report.figures.palette import LIGHT
 from gemm_report.pages.render import Html
-from gemm_report.text import precision_name, significant, visible
+from gemm_report.text import precision_name, visible
 
 # At the end of a name; every precision has a digit.
 _OF_PRECISION = re.compile(r"_([^_/]*\d[^_/]*)$")
@@ -20,9 +21,11 @@ _HEAD = re.compile(
 _ID = re.compile(r' id="([^"]*)"')
 # Places are in points: a tenth is more than anybody sees.
 _PLACES, _BEYOND_TENTHS = re.compile(r' (?:d|x|y|transform)="[^"]*'), re.compile(r"(\.\d)\d+")
+_COLORS = {color: f"var(--{name})" for name, color in asdict(LIGHT).items()}
 _TITLES = {
     "headline": "Overview",
     "ladder": "Optimization ladder",
+    "sizes": "The fastest at each size",
     "ratios": "Relative to library, all shapes",
 }
 
@@ -47,27 +50,20 @@ class Picture:
 
 
 def spots(drawn: Figure) -> list[Spot]:
-    """The marks of the lines that have a name, with their values."""
-    found = []
+    """What a figure tells where a reader points."""
     scale, height = 72 / drawn.dpi, drawn.bbox.height
-    for axes in drawn.axes:
-        for line in axes.lines:
-            label = str(line.get_label())
-            if label.startswith("_") or line.get_marker() in ("None", None, ""):
-                continue
-            unit, data = axes.get_ylabel() or axes.get_title(), np.asarray(line.get_xydata())
-            for (x, y), place in zip(data, axes.transData.transform(data), strict=True):
-                said = f"{', '.join(filter(None, (label, unit)))}: {significant(y)} at "
-                said += significant(x).removesuffix(".00")
-                found.append((place[0] * scale, (height - place[1]) * scale, said))
+    found = []
+    for axes, x, y, said in drawn.tips if isinstance(drawn, Sheet) else ():
+        place = axes.transData.transform((x, y))
+        found.append((float(place[0]) * scale, float(height - place[1]) * scale, said))
     return found
 
 
 def inline(name: str, caption: str, svg: str, marks: Sequence[Spot] = ()) -> Html:
     """An SVG of matplotlib as an element of a page; its text stays text.
 
-    Figures share the ids of equal parts, since matplotlib makes an id of what it stands for. In
-    the dark page.css turns the lightness around, but not that of a map in a scale of colours.
+    Figures share the ids of equal parts, since matplotlib makes an id of what it stands for. Their
+    colours become those of the page, but not the ones of a map in a scale of colours.
     """
     svg = _HEAD.sub("", visible(svg))
     used = set(re.findall(r"#([^\")]+)[\")]", svg))
@@ -76,10 +72,12 @@ def inline(name: str, caption: str, svg: str, marks: Sequence[Spot] = ()) -> Htm
         r'( (?:d|x|y|transform)=")([^"]*)', lambda m: m[1] + _BEYOND_TENTHS.sub(r"\1", m[2]), svg
     )
     paper = " paper" if "<image" in svg else ""
+    for color, variable in _COLORS.items() if not paper else ():
+        svg = svg.replace(color, variable)
     label = escape(f"{Picture(name, caption, Html()).title}: {caption}")
     svg = svg.replace("<svg ", f'<svg class="picture{paper}" role="img" aria-label="{label}" ', 1)
     circles = "".join(
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6"><title>{escape(visible(said))}</title></circle>'
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7"><title>{escape(visible(said))}</title></circle>'
         for x, y, said in marks
     )
     return Html(svg.rstrip().removesuffix("</svg>") + circles + "</svg>")

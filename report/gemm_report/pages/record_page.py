@@ -6,7 +6,9 @@ from pathlib import Path
 
 from gemm_report.figures.roofs import MEASURED, compute_roofs, kind, memory_roofs
 from gemm_report.figures.write import FORMATS, MOST, drawings, write_figure
+from gemm_report.notes import settings
 from gemm_report.pages.answer import answer
+from gemm_report.pages.matrix import matrix, problems
 from gemm_report.pages.picture import Picture, inline, spots
 from gemm_report.pages.render import (
     Cell,
@@ -19,9 +21,9 @@ from gemm_report.pages.render import (
     table,
     tag,
 )
-from gemm_report.pages.row_table import STATES, repeating, row_table, states
+from gemm_report.pages.row_table import STATES, anchors, repeating, row_table, states
 from gemm_report.record import MEMORIES, Ceiling, Identity, Record, Row, rate
-from gemm_report.rows import precisions, timed_rows
+from gemm_report.rows import ordered_rows, precisions, timed_rows
 from gemm_report.text import (
     megahertz,
     operations,
@@ -32,8 +34,6 @@ from gemm_report.text import (
     scaled,
     significant,
 )
-
-_FIRST = ("headline", "roofline")
 
 
 def write_page(record: Record, folder: Path) -> Path:
@@ -50,23 +50,32 @@ def write_page(record: Record, folder: Path) -> Path:
 
 
 def record_page(record: Record, pictures: Sequence[Picture]) -> str:
-    """The page; the files of `pictures` are stored next to it."""
+    """The page; the files of `pictures` are stored next to it. The first of them is its matrix."""
     said, rest = answer(record)
-    counts = Counter(state for row in record.rows for state in states(row))
+    counts = Counter(state for row in record.rows for state in states(record, row))
     conditions = rendered(
         "conditions",
         record=record,
         date=utc(record.date),
         surroundings=_surroundings(record),
+        settings=settings(record),
         command=repeating(record),
     )
+    rows = ordered_rows(record)
+    places = {row.identity: anchor for row, anchor in zip(rows, anchors(rows), strict=True)}
+    files = FORMATS if any(each.name == "headline" for each in pictures) else ()
+    drawn = [each for each in pictures if each.name != "headline"]
+    small = [each for each in drawn if each.name.startswith("sizes")]
+    every = _folded("rows", f"All {len(rows)} results", row_table(record))
+    folded = [_folded("layouts", "Layouts", _layouts(record))]
+    folded.append(_folded("peaks", "Peaks and bandwidths", _peaks(record)))
     sections = [
-        ("overview", "Overview", _figures([p for p in pictures if p.name in _FIRST])),
-        ("figures", "Figures", _figures([p for p in pictures if p.name not in _FIRST])),
-        ("rows", "Results", row_table(record)),
-        ("layouts", "Layouts", _layouts(record)),
-        ("conditions", "Conditions", conditions),
-        ("peaks", "Peaks", _peaks(record)),
+        ("standing", "", matrix(record, places, files)),
+        ("figures", "", _figures([each for each in drawn if each not in small], "large")),
+        ("sizes", "", _figures(small, "small")),
+        ("problems", "Ours against the library", problems(record, places)),
+        ("every", "", every),
+        ("conditions", "Conditions", joined([conditions, *folded])),
     ]
     return document(
         f"{record.device.name}: GEMM benchmark {record.date[:10]}",
@@ -81,13 +90,19 @@ def record_page(record: Record, pictures: Sequence[Picture]) -> str:
     )
 
 
+def _folded(name: str, title: str, content: Html) -> Html:
+    """Unfolds by a click, and where a link leads into it."""
+    head = tag("summary", title)
+    return tag("details", head, content, id=name, class_="folded") if content else Html("")
+
+
 def utc(date: str) -> str:
     """The date of a record as people write it: 2026-11-21 10:44:41 UTC."""
     return date.replace("T", " ").replace("+00:00", " UTC")
 
 
-def _figures(pictures: Sequence[Picture]) -> Html:
-    return rendered("figures", pictures=pictures) if pictures else Html("")
+def _figures(pictures: Sequence[Picture], size: str) -> Html:
+    return rendered("figures", pictures=pictures, size=size) if pictures else Html("")
 
 
 def _surroundings(record: Record) -> str | None:

@@ -15,6 +15,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from gemm_report.figures.palette import DARK, LIGHT, NAMES
 from gemm_report.text import visible
 
 _TEMPLATES = Environment(
@@ -100,6 +101,9 @@ def document(title: str, body: str, template: str = "base", **given: object) -> 
     )
     # The browser itself refuses what the page must not do: load anything, or run another script.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    pairs = [(name, getattr(LIGHT, name), getattr(DARK, name)) for name in NAMES]
+    colors = "".join(f"--{name}:light-dark({light},{dark});" for name, light, dark in pairs)
+    style = f":root{{{colors}}}\n{style}"
     given |= {"style": Html(style), "script": Html(script), "digest": digest}
     return str(rendered(template, title=title, body=body, **given)) + "\n"
 

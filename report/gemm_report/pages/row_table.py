@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from gemm_report.comparison.conditions import options_of
-from gemm_report.guideline import sentence
+from gemm_report.guideline import sentences
+from gemm_report.notes import slowed
+from gemm_report.pages.matrix import BOUND
 from gemm_report.pages.render import Cell, Column, Html, Line, joined, rendered, table, tag
 from gemm_report.record import EndToEnd, Kernel, Record, Row
 from gemm_report.rows import ordered_rows
+from gemm_report.standing import bound
 from gemm_report.text import (
+    megahertz,
     operations,
     percent,
     precision_name,
@@ -32,13 +36,9 @@ HINTS = {
     "% at clock": "Rate over the same peak at the median SM clock of the result.",
     "% of library": "Rate over that of the fastest library on the same problem.",
     "time": "Of one launch: the median of the samples.",
-    "MHz": "SM clock: median of the timed interval",
-    "W": "Power of the board: median of the timed interval",
-    "J": "Energy of one GEMM: median power of the board times median time.",
-    "clean": "Timed, not throttled, and measured as NVIDIA's guideline asks.",
-    "throttled": "The driver reported a limit on the clocks while the result was timed.",
-    "off-guideline": "Deviates from NVIDIA's guideline for benchmarking; figures mark it with a "
-    "star (*). The details of the result say in what.",
+    "in doubt": "Its own figure is: by too few or scattered samples, a clock that changed, or "
+    "others on the machine. The details say in what.",
+    "throttled": "A limit held the clocks down most of the time.",
     "host code": "A .so or .py file, which runs in the process that measures it and could change "
     "its checks.",
     "suspect": "The result was right, but not in the time of the work: it was faster on operands "
@@ -46,14 +46,14 @@ HINTS = {
     "failed": "The result was wrong, the time beat the hardware, or the kernel did not end.",
 }
 STATES = {
-    "clean": None,
+    "verified": None,
     "failed": "bad",
     "suspect": "bad",
     "untimed": "bad",
-    "skipped": None,
-    "throttled": "warn",
-    "off-guideline": "warn",
+    "in doubt": "warn",
+    "throttled": None,
     "host code": "warn",
+    "skipped": None,
 }
 
 
@@ -66,7 +66,7 @@ def row_table(record: Record) -> Html:
     for row, anchor in zip(rows, anchors(rows), strict=True):
         facts, repeat = _facts(row, kernels.get(row.kernel)), repeating(record, row)
         details = rendered("row", line=_samples(row), facts=facts, row=row, repeat=repeat)
-        lines.append(Line(_cells(row, prefix), details, anchor))
+        lines.append(Line(_cells(record, row, prefix), details, anchor))
     return table(_columns(prefix), lines, "rows")
 
 
@@ -81,41 +81,42 @@ def anchors(rows: Sequence[Row]) -> list[str]:
     return found
 
 
-def states(row: Row) -> tuple[str, ...]:
-    """In what a row is not clean; `clean` alone if in nothing."""
+def states(record: Record, row: Row) -> tuple[str, ...]:
+    """What is to be said of a row besides its numbers."""
     if row.status != "timed":
         return ("suspect" if row.suspect else row.status,)
     marks = {
-        "throttled": row.throttled,
-        "off-guideline": bool(row.departures),
+        "verified": bool(row.verification and row.verification.passed),
+        "in doubt": bool(row.doubts),
+        "throttled": slowed(record, row),
         "host code": row.file is not None and not row.file.name.endswith(".cu"),
     }
-    return tuple(mark for mark, is_so in marks.items() if is_so) or ("clean",)
+    return tuple(mark for mark, is_so in marks.items() if is_so)
 
 
 def _columns(prefix: str) -> list[Column]:
-    numbers = ("% of peak", "% at clock", "% of library", "time", "MHz", "W", "J")
+    numbers = ("% of peak", "% at clock", "% of library", "time")
     return [
         Column("kernel"),
         Column("precision", filtered=True),
         Column("size", hint="m = n = k, or m x n x k", filtered=True),
         Column(f"{prefix}FLOP/s", True, "TOP/s for integers" if prefix == "T" else None),
         *(Column(name, True, HINTS[name]) for name in numbers),
+        Column("bound by", hint=BOUND, filtered=True),
         Column("state", filtered=True),
     ]
 
 
-def _cells(row: Row, prefix: str) -> list[Cell | str]:
+def _cells(record: Record, row: Row, prefix: str) -> list[Cell | str]:
     is_timed = row.status == "timed"
     rate = row.flop_per_second if is_timed else None
     seconds = row.seconds.median if row.seconds and is_timed else None
-    joule = row.joules if is_timed else None
     shares = [row.of_roof_nominal, row.of_roof_at_clock, row.of_library]
-    found = states(row)
+    found = states(record, row)
     badges = (
         tag("span", each, class_=f"badge {STATES[each] or ''}".strip(), title=HINTS.get(each))
         for each in found
-        if each != "clean"
+        if each != "verified"
     )
     return [
         row.label + row.ordinal,
@@ -124,9 +125,7 @@ def _cells(row: Row, prefix: str) -> list[Cell | str]:
         _number(rate, rate and _aligned(significant(scaled(rate, prefix)))),
         *(_number(s, s and f"{100 * s:.1f}", s) for s in shares),
         _number(seconds, seconds and quantity(seconds, "s")),
-        _number(row.sm_hz, row.sm_hz and f"{row.sm_hz / 1e6:.0f}"),
-        _number(row.power_w, row.power_w and f"{row.power_w:.0f}"),
-        _number(joule, joule and quantity(joule, "J")),
+        bound(record, row),
         Cell(joined(badges, "\N{NO-BREAK SPACE}"), choices=found),
     ]
 
@@ -181,7 +180,11 @@ def _facts(row: Row, kernel: Kernel | None) -> list[tuple[str, object]]:
     return [
         ("failed", row.failed),
         ("skipped", row.skipped),
-        ("off-guideline", "; ".join(map(sentence, row.departures))),
+        ("in doubt", "; ".join(sentences(row.doubts))),
+        ("clock and power", ", ".join(filter(None, (
+            row.sm_hz and megahertz(row.sm_hz), row.power_w and f"{row.power_w:.0f} W",
+            row.joules and f"{quantity(row.joules, 'J')} per GEMM",
+        )))),
         ("throttled", row.throttled and f"{percent(row.throttled_share)} of the time: "
          f"{', '.join(row.held_by) or 'reason not recorded'}"),
         ("idea", kernel and kernel.idea),

@@ -55,6 +55,17 @@ def summary_line(comparison: Comparison) -> str:
     return f"{_WORDS[comparison.ending]}: of {cases} cases {', '.join(told)}"
 
 
+def heading(comparison: Comparison) -> str:
+    """What the exit code says, as the title of a page."""
+    word = _WORDS[comparison.ending].capitalize()
+    return f"{word}: exit code {int(comparison.ending)}"
+
+
+def conditions_lines(comparison: Comparison) -> list[str]:
+    """What differs between the sides, whether or not that was asked for."""
+    return [*across_lines(comparison), *differences(*_records(comparison))]
+
+
 def across_lines(comparison: Comparison) -> list[str]:
     """What differs between the sides and was asked for; it comes right behind the verdict."""
     return [f"across {name}: {told}" for name, told in comparison.across.items()]
@@ -113,12 +124,12 @@ def means(comparison: Comparison) -> list[tuple[str, int, float]]:
     return [(n, len(its), geometric_mean(case.of_means for case in its)) for n, its in ordered]
 
 
-def remarks(comparison: Comparison) -> list[str]:
-    """What a reader has to know besides the cases, a line for each."""
+def remarks(comparison: Comparison, conditions: bool = True) -> list[str]:
+    """What a reader has to know besides the cases, a line for each; without what came before."""
     return [
         *common_lines(comparison),
         *speeds_lines(comparison),
-        *differences(*_records(comparison)),
+        *(differences(*_records(comparison)) if conditions else []),
         *incomplete(*_records(comparison)),
         *_named("no longer timed", comparison.missing),
         *_named("only in NEW", comparison.added),
@@ -127,7 +138,7 @@ def remarks(comparison: Comparison) -> list[str]:
 
 def console(comparison: Comparison, every: bool = False, width: int = 80) -> str:
     """The verdict, then the worst; cases that are the same are counted, or all told."""
-    shown = _shown(comparison, every)
+    shown = shown_cases(comparison, every)
     if not every:  # those that may be nothing end the list
         sure = [case for case in shown if case.verdict is not Verdict.AMBIGUOUS]
         shown = sure + [case for case in shown if case not in sure][:_MOST_NAMED]
@@ -160,7 +171,7 @@ def console(comparison: Comparison, every: bool = False, width: int = 80) -> str
             lines += _wrapped(f"{count} of these need {needs}", width)
     for name, why in comparison.failed.items():
         lines += _wrapped(f"wrong now  {name}: {why}", width, 11)
-    for line in (*(f"{line} (--all names them)" for line in _hidden(comparison, shown)), ""):
+    for line in (*(f"{line} (--all names them)" for line in hidden_lines(comparison, shown)), ""):
         lines += _wrapped(line, width)
     for line in remarks(comparison):
         lines += _wrapped(line, width)
@@ -183,7 +194,7 @@ def markdown(comparison: Comparison) -> str:
         "\n".join(
             [
                 f"### {_markup(summary_line(comparison))}",
-                *(f"**{_markup(line)}**  " for line in across_lines(comparison)),
+                *(f"**{_markup(line)}**  " for line in conditions_lines(comparison)),
             ]
         ),
         _markup(power_line(comparison)),
@@ -193,9 +204,9 @@ def markdown(comparison: Comparison) -> str:
         items = [f"- {_code(name)}: {_code(why)}" for name, why in comparison.failed.items()]
         more = _more(len(items) - _MOST_NAMED)
         parts += ["**The result is wrong now:**", "\n".join(items[:_MOST_NAMED] + more)]
-    after = "\n".join(f"- {_markup(line)}" for line in remarks(comparison))
+    after = "\n".join(f"- {_markup(line)}" for line in remarks(comparison, conditions=False))
     room = _LARGEST_COMMENT - sum(map(_size, parts)) - _size(after)
-    shown = _shown(comparison, every=False)
+    shown = shown_cases(comparison, every=False)
     rows = []
     for case in shown:
         cells = _cells(case)
@@ -206,7 +217,7 @@ def markdown(comparison: Comparison) -> str:
         rows.append(row)
     if rows:
         parts.append(markdown_table(_HEAD, rows))
-    counted = [*_hidden(comparison, shown), *_more(len(shown) - len(rows))]
+    counted = [*hidden_lines(comparison, shown), *_more(len(shown) - len(rows))]
     parts.append("\n".join(f"- {_markup(line)}" for line in counted))
     return "\n\n".join(filter(None, [*parts, after])) + "\n"
 
@@ -238,7 +249,7 @@ def as_json(comparison: Comparison, ending: int | None = None) -> str:
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
-def _shown(comparison: Comparison, every: bool) -> Sequence[Case]:
+def shown_cases(comparison: Comparison, every: bool) -> Sequence[Case]:
     """Not those that are the same, nor those that only might be other than that."""
     if every:
         return comparison.cases
@@ -247,7 +258,7 @@ def _shown(comparison: Comparison, every: bool) -> Sequence[Case]:
     return [case for case in differing if abs(case.change.d) > least]
 
 
-def _hidden(comparison: Comparison, shown: Sequence[Case]) -> list[str]:
+def hidden_lines(comparison: Comparison, shown: Sequence[Case]) -> list[str]:
     """How many are not told by name; a line for each verdict."""
     small = f"that changed by less than {100 * comparison.threshold:g} % so far"
     told = {Verdict.AMBIGUOUS: f"ambiguous cases {small}", Verdict.SAME: "cases are the same"}

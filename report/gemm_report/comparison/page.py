@@ -4,10 +4,13 @@ import math
 from collections.abc import Sequence
 
 from gemm_report.comparison.output import (
-    across_lines,
+    conditions_lines,
+    heading,
+    hidden_lines,
     means,
     power_line,
     remarks,
+    shown_cases,
     summary_line,
 )
 from gemm_report.comparison.rule import Verdict
@@ -30,25 +33,32 @@ def page(comparison: Comparison) -> str:
     chips = [chip(name, n, "verdict", _TONES.get(name)) for name, n in counts]
     wrong = [tag("li", tag("code", name), ": ", why) for name, why in comparison.failed.items()]
     averages = [f"{name}: {change(mean)} ({n} cases)" for name, n, mean in means(comparison)]
-    told = [f"geometric mean of the times, {line}" for line in averages] + remarks(comparison)
+    told = [f"geometric mean of the times, {line}" for line in averages]
+    told += remarks(comparison, conditions=False)
+    changed = shown_cases(comparison, every=False)
+    rest = [case for case in comparison.cases if case not in changed]
+    hidden = "; ".join(hidden_lines(comparison, changed))
+    folded = tag("details", tag("summary", hidden), _cases(comparison, rest), class_="folded")
     parts = [
         ("wrong", "Wrong now", tag("ul", *wrong) if wrong else Html("")),
-        ("rows", "Cases", _cases(comparison)),
+        ("rows", "Changed", _cases(comparison, changed) if changed else Html("")),
+        ("others", "Others", folded if rest else Html("")),
         ("remarks", "Remarks", tag("ul", *(tag("li", line) for line in told))),
     ]
     body = [
         tag(
             "header",
             tag("p", f"{_side(comparison.base)} → {_side(comparison.new)}", class_="quiet"),
-            tag("h1", "GEMM benchmark: comparison"),
+            tag("h1", heading(comparison)),
+            *(tag("p", line, class_="badge warn differs") for line in conditions_lines(comparison)),
             tag("p", f"{said[0].upper()}{said[1:]}.", class_="answer"),
-            *(tag("p", line, class_="answer") for line in across_lines(comparison)),
             tag("p", f"{power[0].upper()}{power[1:]}.", class_="quiet"),
             tag("nav", *chips, class_="chips", aria_label="Cases by verdict"),
         ),
         *(tag("section", tag("h2", title), it, id=name) for name, title, it in parts if it),
     ]
-    return document("GEMM benchmark: comparison", joined(body, "\n"))
+    title = f"{heading(comparison)}: GEMM benchmark"
+    return document(title, joined(body, "\n"))
 
 
 def _side(runs: Sequence[Run]) -> str:
@@ -57,8 +67,10 @@ def _side(runs: Sequence[Run]) -> str:
     return f"{what} ({', '.join(commits)})" if commits else what
 
 
-def _cases(comparison: Comparison) -> Html:
-    cases = sorted(comparison.cases, key=lambda case: -case.change.d)
+def _cases(comparison: Comparison, of: Sequence[Case]) -> Html:
+    """Ids are those of all cases, of which there are two tables."""
+    cases = sorted(of, key=lambda case: -case.change.d)
+    places = {case.name: i for i, case in enumerate(comparison.cases)}
     limit = _limit(cases, comparison.threshold)
     columns = [
         Column("case"),
@@ -88,7 +100,9 @@ def _cases(comparison: Comparison) -> Html:
             *(Cell(quantity(s, "s"), s) for s in (case.base_seconds, case.new_seconds)),
         ]  # fmt: skip
         remarks = [tag("p", remark) for remark in (case.suspect, needs) if remark]
-        lines.append(Line(cells, joined(remarks) if remarks else None, f"case-{len(lines)}", name))
+        lines.append(
+            Line(cells, joined(remarks) if remarks else None, f"case-{places[case.name]}", name)
+        )
     return table(columns, lines, "cases")
 
 

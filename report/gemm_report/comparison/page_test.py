@@ -26,10 +26,21 @@ def slower(gpu: Record, rewritten: Any) -> Run:
 
 
 def test_the_verdict_comes_first(gpu: Record, slower: Run) -> None:
-    made = page(compare([run_of(gpu)], [slower]))
+    made = page(compare([run_of(gpu)], [slower], across={"driver": "driver 1 in BASE"}))
     answer = re.search(r'class="answer">(.*?)<', made)
     assert answer and answer[1].startswith("WRONG RESULTS: of ")
-    assert made.index('class="answer"') < made.index("<table")
+    assert "<h1>Wrong results: exit code 5</h1>" in made and "<title>Wrong results: exit" in made
+    differs = made.index("across driver: driver 1 in BASE")
+    assert made.index("<h1>") < differs < made.index('class="answer"') < made.index("<table")
+
+
+def test_changed_cases_are_a_table_and_the_others_a_count() -> None:
+    speeds = {"a": 0.0, "b": 0.0, "c": 0.0}
+    made = page(compare([side(speeds)], [side(speeds | {"b": math.log(2)})]))
+    first, _, others = made.partition("<details")
+    assert re.findall(r">([abc])</(?:a|td)>", first) == ["b"]
+    assert set(re.findall(r">([abc])</(?:a|td)>", others)) == {"a", "c"}
+    assert re.search(r"<summary>2 (ambiguous )?cases", others)
 
 
 def test_it_tells_what_differs(gpu: Record, slower: Run) -> None:

@@ -101,14 +101,15 @@ function startValues() {
 
 addEventListener("DOMContentLoaded", () => {
   startValues();
-  let choose = () => {};
+  const filters = [];
+  const choose = (chosen) => filters.forEach((filter) => filter(chosen));
   for (const sortable of document.querySelectorAll(".sortable")) {
     const [table, tools] = [sortable.querySelector("table"), sortable.querySelector(".tools")];
     startSorting(table);
     startUnfolding(table);
     if (!tools) continue;
     const filter = startFiltering(tools, table);
-    if (tools.querySelector("[name=state], [name=verdict]")) choose = filter;
+    if (tools.querySelector("[name=state], [name=verdict]")) filters.push(filter);
   }
   // #state=failed filters the table, #anchor unfolds a row.
   function follow() {

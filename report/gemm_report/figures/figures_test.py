@@ -26,7 +26,7 @@ from gemm_report.figures.palette import DARK, LIGHT, STYLE, Colors
 from gemm_report.figures.roofs import MEASURED, NOMINAL, ROOF_COLOR, compute_roofs, kind
 from gemm_report.figures.sizes import broken
 from gemm_report.figures.write import MOST, Choice, drawings, write_figures
-from gemm_report.record import Departure, Kernel, Record, Row, Traffic, rate
+from gemm_report.record import Departure, Kernel, Record, Row, Traffic
 
 
 def drawn(
@@ -237,7 +237,7 @@ def test_a_cell_is_coloured_beyond_the_noise_and_hatched_in_doubt(gpu: Record) -
     figure = drawn("headline", with_rows(gpu, *rows))
     cells = [each for each in figure.axes[1].patches if isinstance(each, Rectangle)]
     fills = [to_hex(each.get_facecolor()) for each in cells]
-    blue, tie, orange, doubt = ([int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in fills)
+    blue, _, orange, _ = ([int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in fills)
     assert blue[2] > blue[0] and orange[0] > orange[2]
     assert fills[1] == fills[3] == LIGHT.track
     assert [bool(each.get_hatch()) for each in cells] == [False, False, False, True]

@@ -8,8 +8,7 @@ import pytest
 
 from gemm_report.cli import BAD_INPUT, COMMANDS, main
 
-FIGURES = ("headline", "ladder_f32", *(f"throughput_{p}" for p in ("bf16", "f32", "tf32")))
-OF_A_CPU = ("headline", "ladder_f32", "throughput_f32")
+FIGURES = OF_A_CPU = ("headline", "ladder_f32", "sizes_f32")
 
 
 def files(figures: Sequence[str]) -> set[str]:

@@ -16,7 +16,7 @@ from gemm_report.terminal import called, complain, printable
 
 # What a command needs beyond the standard library it imports when it runs: figures need
 # matplotlib, comparisons do not, and --help needs nothing.
-_NAMES = "figures report history readme kernels tune ratios compare fleet explain"
+_NAMES = "figures report site history readme kernels tune ratios compare fleet explain"
 COMMANDS = {n: import_module(f"gemm_report.commands.{n}") for n in (*_NAMES.split(), "export")}
 
 DEFECT = 4

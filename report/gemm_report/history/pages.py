@@ -119,6 +119,11 @@ def _picture(
     rates = trend.series.flop / trend.seconds
     ends = trend.series.flop / np.array([(s.first, s.last) for s in trend.segments])
     low, high = np.quantile(np.concatenate([rates, ends.ravel()]), [0.005, 0.995]).tolist()
+    if entries and trend.shows:
+        low, high = (
+            min(low, ends[-1, 1] / (1 + min(trend.shows))),
+            max(high, ends[-1, 1] * (1 + min(trend.shows))),
+        )
     # Noise of a tenth of a percent should look like what it is.
     margin = max(0.08 * (high - low), 0.01 * high)
     low, high = low - margin, high + margin
@@ -156,7 +161,14 @@ def _picture(
         tone = "slower" if each.change.ratio > 1 else "faster"
         line = tag("path", d=f"M{at:.1f} {top:g}V{floor:g}")
         marks.append(tag("g", line, label, class_=f"change {tone}"))
-    parts = *rungs, tag("g", *ticks, class_="dates"), dots, level, *marks
+    # What a step from the newest level must pass to be seen.
+    step, last = min(trend.shows, default=None), float(ends[-1, 1])
+    at = [] if step is None else heights(np.array([last / (1 + step), last * (1 + step)])).tolist()
+    band = "".join(f"M{left + trend.segments[-1].start * apart:.1f} {y:.1f}H{width:g}" for y in at)
+    shows = tag(
+        "path", tag("title", "the smallest step that would be seen"), d=band, class_="shows"
+    )
+    parts = *rungs, tag("g", *ticks, class_="dates"), shows, dots, level, *marks
     name = f"{trend.series.case}: rate over the records"
     return tag("svg", *parts, class_="history", viewBox=box, role="group", aria_label=name)
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -141,7 +142,11 @@ def _draw_share(
     axes.barh(y, share, height=0.66, color=colors.ours, zorder=3)
     said = quantity(rate(row), operations(row.precision))
     inside = share > 32
-    looks = {"color": colors.paper if inside else colors.ink, "weight": "bold", "zorder": 6}
+    looks: dict[str, Any] = {
+        "color": colors.paper if inside else colors.ink,
+        "weight": "bold",
+        "zorder": 6,
+    }
     axes.text(1.5 if inside else share + 1.5, y, said, va="center", **looks)
     of = 0.0
     if library and each.compared:
@@ -172,7 +177,7 @@ def _draw_ratios(
         sure = verdict in ("win", "loss")
         light = sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), to_rgb(fill), strict=True))
         ink = ("#ffffff" if light < 0.35 else "#14191d") if sure else colors.soft
-        looks = {"size": 9, "weight": "bold" if sure else "normal", "color": ink}
+        looks: dict[str, Any] = {"size": 9, "weight": "bold" if sure else "normal", "color": ink}
         axes.text(x + 0.5, y, f"{ratio:.2f}", ha="center", va="center", **looks)
 
 
@@ -192,12 +197,17 @@ def _legend(
     entries: list[Artist] = [Patch(color=colors.ours, label="ours (faster)")]
     verdicts = {pair.verdict for each in found for pair in each.compared}
     if verdicts:
-        mark = {"marker": "|", "markersize": 10, "markeredgewidth": 2.6, "linestyle": "none"}
+        mark: dict[str, Any] = {
+            "marker": "|",
+            "markersize": 10,
+            "markeredgewidth": 2.6,
+            "linestyle": "none",
+        }
         entries.append(Line2D([], [], color=colors.library, label=library, **mark))
         entries.append(Patch(color=colors.worse, label="library faster"))
         entries.append(Patch(color=colors.track, label="tie"))
     if "doubt" in verdicts:
-        looks = {"facecolor": colors.track, "linewidth": 0}
+        looks: dict[str, Any] = {"facecolor": colors.track, "linewidth": 0}
         entries.append(Patch(hatch="//////", label="in doubt", **looks))
     if has_peaks and any(each.peak_at_clock for each in found):
         entries.append(Patch(color=colors.held, label="peak at the clock held"))

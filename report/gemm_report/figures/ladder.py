@@ -2,6 +2,7 @@
 
 import textwrap
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -128,7 +129,7 @@ def draw(record: Record, colors: Colors, precision: str) -> Figure:
     for y, step in enumerate(found):
         row, color = step.row, ramp[group(step.row)]
         before, now = scaled(step.before, prefix), scaled(rate(row), prefix)
-        hatch = {"hatch": "//////"} if bool(row.doubts) else {}
+        hatch: dict[str, Any] = {"hatch": "//////"} if bool(row.doubts) else {}
         axes.barh(y, before, height=0.76, color=color, alpha=0.25, linewidth=0)
         axes.barh(y, now - before, left=before, height=0.76, facecolor=color, linewidth=0, **hatch)
         gain = times(rate(row) / step.before) if step.before else ""

@@ -81,7 +81,7 @@ def sheet(
             "loc": "lower left",
             "bbox_to_anchor": (_LEFT / width, below / tall),
         }
-        looks = {
+        looks: dict[str, Any] = {
             "fontsize": 8,
             "labelcolor": colors.soft,
             "handlelength": 1.2,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 from statistics import geometric_mean
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -96,6 +97,6 @@ def draw(record: Record, colors: Colors = LIGHT, pattern: str | None = None) -> 
     axes.set_xticks([], minor=True)
     axes.set_xlabel(f"speed / {other}")
     axes.set_ylabel("share of the shapes")
-    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "fontsize": 8}
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "fontsize": 8}
     axes.legend(handles=axes.lines[: len(found)], **place)
     return figure

@@ -128,7 +128,7 @@ def draw(record: Record, colors: Colors) -> Figure:
             va="bottom",
             weight="normal",
         )
-    beside = {"va": "bottom", "weight": "normal", "color": colors.soft}
+    beside: dict[str, Any] = {"va": "bottom", "weight": "normal", "color": colors.soft}
     bottom = above.get_ylim()[0] * 1.15
     _write(
         above,
@@ -142,7 +142,7 @@ def draw(record: Record, colors: Colors) -> Figure:
 
 
 def _write(axes: Axes, at: tuple[float, float], said: str, side: str, **looks: Any) -> None:
-    found = {"va": "top", "weight": "bold", "size": 8} | looks
+    found: dict[str, Any] = {"va": "top", "weight": "bold", "size": 8} | looks
     axes.text(*at, said, ha=side, **found)
 
 

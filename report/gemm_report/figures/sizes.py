@@ -3,6 +3,7 @@
 import re
 import textwrap
 from dataclasses import replace
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -101,7 +102,7 @@ def _line(
     axes.plot(places, values, color=color, linewidth=2, zorder=3, clip_on=False)
     for x, y, row in zip(places, values, rows, strict=True):
         fill = paper if bool(row.doubts) else color
-        looks = {"markerfacecolor": fill, "markeredgecolor": color, "markersize": 6}
+        looks: dict[str, Any] = {"markerfacecolor": fill, "markeredgecolor": color, "markersize": 6}
         axes.plot(x, y, "o", zorder=4, clip_on=False, **looks)
         share = (
             f", {100 * row.of_library:.0f} % of the library"

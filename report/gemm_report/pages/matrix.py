@@ -97,7 +97,7 @@ def problems(record: Record, anchors: Anchors) -> Html:
         Column("% of peak", True, "The nominal peak: the lower of arithmetic and DRAM."),
         Column("bound by", filtered=True, hint=BOUND),
     ]
-    lines = []
+    lines: list[list[Cell | str]] = []
     for pair in pairs:
         row, library, ratio, theirs = pair.ours, pair.library, pair.ratio, pair.library_rate
         low, high = pair.interval

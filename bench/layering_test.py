@@ -16,7 +16,7 @@ SOURCES = [
 BENCHMARK_SPEAKERS = {
     "main.cpp",
     "command_line.cpp",
-    "fixture.hpp",
+    "gemm_case.hpp",
     "reporters.hpp",
 }
 # Each room of bench/ knows those before it; a test may know all.

@@ -16,7 +16,6 @@ namespace {
 
 using Setter = std::function<void(Options&, const std::string&)>;
 
-// One without a group is between this program and its children.
 struct Option {
   std::string_view group, name, takes, standard;
   std::string help;
@@ -284,12 +283,6 @@ const std::vector<Option>& table() {
          if (v.empty() || v.size() > 200 || v != one_line(v)) refuse("a name in one line", v);
          o.node = v;
        }},
-      {"", "child", "CASE", "", "", [](Options& o, const std::string& v) { o.child_case = v; }},
-      {"", "child_turns", "", "", "", [](Options& o, const std::string&) { o.child_turns = true; }},
-      {"", "child_samples", "N", "", "",
-       [](Options& o, const std::string& v) {
-         o.child_samples = static_cast<std::int64_t>(whole(v));
-       }},
   };
   return options;
 }
@@ -342,7 +335,6 @@ std::string options_help() {
   std::string help;
   std::string_view group;
   for (const Option& option : table()) {
-    if (option.group.empty()) continue;
     if (option.group != group)
       help += (group.empty() ? "" : "\n") + std::string(option.group) + ":\n";
     group = option.group;
@@ -367,7 +359,6 @@ std::string options_as_markdown() {
   std::string all;
   std::string_view group;
   for (const Option& option : table()) {
-    if (option.group.empty()) continue;
     if (option.group != group)
       all += (group.empty() ? "## " : "\n## ") + std::string(option.group) +
              "\n\n| Option | Default | Meaning |\n| --- | --- | --- |\n";

@@ -55,15 +55,13 @@ struct Options {
   bool help = false;
 
   // Kernels from files (bench/run/user_kernels.hpp).
-  std::vector<std::string> kernels;           // FILE or FILE:ENTRY
-  std::vector<Define> defines;                // every combination is a row
-  std::optional<double> kernel_limit_given;   // for a row with one, see kernel_limit_seconds
-  bool rerun = false;                         // whenever one of the files is saved
-  std::vector<std::string> arguments;         // as given, for a child
-  std::string child_case;                     // in a child: its one row,
-  std::optional<std::int64_t> child_samples;  // and its number of samples,
-  bool child_turns = false;                   // one by one, when the parent says so
-  bool is_child() const { return !child_case.empty(); }
+  std::vector<std::string> kernels;          // FILE or FILE:ENTRY
+  std::vector<Define> defines;               // every combination is a row
+  std::optional<double> kernel_limit_given;  // for a row with one, see kernel_limit_seconds
+  bool rerun = false;                        // whenever one of the files is saved
+  std::vector<std::string> arguments;        // as given, for a child
+  bool is_child = false;                     // measures one row for its parent,
+  bool child_turns = false;                  // sample by sample, when that says so
   // By default a row's budget and the time to compile the file and to start a process.
   double kernel_limit_seconds() const {
     return kernel_limit_given.value_or(timing.budget_seconds + 20);

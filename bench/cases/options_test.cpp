@@ -232,7 +232,7 @@ TEST(Options, KernelsAndDefinesAddUp) {
   EXPECT_EQ(options.defines[0].values, (std::vector<std::string>{"16", "32"}));
   EXPECT_EQ(options.defines[1].values, (std::vector<std::string>{"-1.5"}));
   EXPECT_EQ(options.arguments.size(), 5U);
-  EXPECT_FALSE(options.is_child());
+  EXPECT_FALSE(options.is_child);
   for (const char* bad :
        {"--gemm_define=TILE", "--gemm_define=:1", "--gemm_define=A:", "--gemm_define=A:1,,2",
         "--gemm_define=A:x/y", "--gemm_define=A:a b", "--gemm_define=1A:3", "--gemm_define=A-B:1",
@@ -245,7 +245,6 @@ TEST(Options, ListedAsMarkdownHaveTheirDefaultsAndBarsThatEndNoCell) {
   EXPECT_NE(all.find("## How long\n\n| Option | Default | Meaning |\n"), std::string::npos);
   EXPECT_NE(all.find("| `--gemm_target=SHARE` | 1.5% | "), std::string::npos);
   EXPECT_NE(all.find("| `--gemm_cache=rotate\\|hot` | rotate | "), std::string::npos);
-  EXPECT_EQ(all.find("--gemm_child"), std::string::npos);
 }
 
 // What the table says and what holds without the option.
@@ -267,12 +266,6 @@ TEST(Options, HaveTheDefaultsThatTheTableNames) {
   EXPECT_EQ(std::stod(named("patience")), parsed.patience_seconds);
   EXPECT_EQ(std::stod(named("monitor")), parsed.monitor_seconds);
   EXPECT_EQ(std::stod(named("seed")), static_cast<double>(parsed.seed));
-}
-
-TEST(Options, WhatIsForChildrenIsNotInTheHelp) {
-  EXPECT_EQ(parse({"--gemm_child=x", "--gemm_child_samples=7"}).child_samples, 7);
-  EXPECT_EQ(options_help().find("--gemm_child"), std::string::npos);
-  EXPECT_NE(options_help().find("--gemm_kernel="), std::string::npos);
 }
 
 TEST(Options, AUsersKernelMayTakeItsRowsBudget) {

@@ -104,7 +104,7 @@ KINDS = [
     Kind("raises an exception that has no text", REFUSED,
          py="no_text", reasons=("its text cannot be made",)),
     Kind("patches the process that measures", NOT_FOUND,
-         cpp="patches_clock", py="adds_one_sample adds_child_samples"),
+         cpp="patches_clock", py="adds_one_sample"),
 ]
 # fmt: on
 SOURCES = {"cpp": "cheats.cpp", "cu": "cheats.cu", "host": "cheats_host.cu", "py": "cheats.py"}
@@ -124,7 +124,6 @@ HOSTILE_LIBRARIES = {
 }
 # Names of files that do something when they are imported, and their entries.
 IMPORTED = {"reads_token": "honest", "adds_one_sample": "while_poisoned"}
-IMPORTED |= {"adds_child_samples": "while_poisoned"}
 
 
 def table() -> str:

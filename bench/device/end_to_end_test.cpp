@@ -24,7 +24,7 @@
 
 #include "bench/device/backend.hpp"
 #include "bench/device/test_backend.hpp"
-#include "bench/run/suite.hpp"
+#include "bench/run/session.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -207,16 +207,16 @@ Case cpu_case(std::string_view kernel, const Shape& shape) {
 }
 
 TEST(EndToEnd, TakesTheRoadOfEveryCaseAndHasItsParts) {
-  Suite suite(std::make_unique<HostWithBus>(), quick(), {"gemm_bench"});
+  Session session(std::make_unique<HostWithBus>(), quick(), {"gemm_bench"});
   const Case which = cpu_case("CpuNaive", {33, 65, 17});
   Row row{.which = which};
-  suite.measure(which, std::nullopt, row);
+  session.measure(which, row);
   EXPECT_EQ(row.timing.samples_seconds.size(), 3U);
   EXPECT_TRUE(row.verdict->passed());
   ASSERT_TRUE(row.parts);
   EXPECT_GT(row.parts->to_device_seconds, 0);
   EXPECT_GT(row.parts->kernel_seconds, row.parts->from_device_seconds);
-  EXPECT_EQ(suite.results().library_rate(which.problem), std::nullopt)
+  EXPECT_EQ(session.results().library_rate(which.problem), std::nullopt)
       << "no library is measured for it";
 }
 

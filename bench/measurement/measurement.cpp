@@ -1,7 +1,6 @@
 #include "bench/measurement/measurement.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <limits>
 
 #include "bench/base/clock.hpp"
@@ -279,16 +278,12 @@ Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measuremen
   std::vector<Measurement*> both{this};
   if (baseline != nullptr) both.push_back(baseline);
   const auto each = [&](auto&& step) {
-    for (Measurement* one : both) try {
+    for (Measurement* one : both) {
+      if (one == this)
         step(*one);
-      } catch (const Interrupted&) {
-        throw;
-      } catch (const DeviceLost&) {
-        throw;
-      } catch (const std::exception& error) {
-        if (one == this) throw;
-        throw BaselineFailed(error.what());
-      }
+      else
+        of_baseline([&] { step(*one); });
+    }
   };
   std::vector<std::function<Elapsed()>> batches;
   each([&](Measurement& one) {

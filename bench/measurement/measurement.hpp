@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/base/device_errors.hpp"
+#include "bench/base/interrupt.hpp"
 #include "bench/cases/cases.hpp"
 #include "bench/cases/options.hpp"
 #include "bench/device/problem_data.hpp"
@@ -30,6 +33,20 @@ Skipped run_budget_is_spent(const Options& options);
 struct BaselineFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+// Runs a step of that kernel: what it throws is BaselineFailed, but for the end of the run.
+template <typename Step>
+auto of_baseline(Step&& step) {
+  try {
+    return step();
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw BaselineFailed(error.what());
+  }
+}
 
 class Measurement {
  public:

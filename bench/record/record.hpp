@@ -144,7 +144,7 @@ class Results {
   std::string conformance() const;
 
   nlohmann::ordered_json to_json(const Row& row) const;
-  // context.gemm, without the kernels and the times of the run, which Suite adds.
+  // context.gemm, without the kernels and the times of the run, which Session adds.
   nlohmann::ordered_json run_to_json() const;
 
  private:

@@ -4,22 +4,18 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <sstream>
 #include <stdexcept>
-#include <system_error>
 
 #include "bench/base/clock.hpp"
 #include "bench/base/durable.hpp"
@@ -58,14 +54,14 @@ bool read_some(const File& from, std::string& into, std::size_t most) {
   return true;
 }
 
-pid_t start(const std::vector<std::string>& command, const Pipe& input, const Pipe& printed,
+pid_t start(const std::vector<std::string>& command, const File& input, const Pipe& printed,
             const Pipe& answer, const Pipe& turn, const Pipe& turn_over) {
   std::vector<char*> argv;
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, input.read.descriptor(), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&files, input.descriptor(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&files, printed.write.descriptor(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&files, printed.write.descriptor(), STDERR_FILENO);
   posix_spawn_file_actions_adddup2(&files, answer.write.descriptor(), kAnswer);
@@ -99,24 +95,15 @@ std::string ending(int status) {
   }
 }
 
-// Orphans are handed to the nearest ancestor that is a subreaper.
+// Orphans are handed to the nearest ancestor that is a subreaper, to its main thread.
 void end_orphans() {
-  const std::string mine = std::to_string(getpid());
+  const std::string list = formatted("/proc/self/task/%d/children", getpid());
   for (bool more = true; more;) {
     more = false;
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-      const pid_t process = std::atoi(entry.path().filename().c_str());
-      if (process <= 0) continue;
-      std::ifstream file(entry.path() / "stat");
-      std::string text{std::istreambuf_iterator<char>(file), {}};
-      // "pid (name) state parent ...", where the name may hold anything
-      text.erase(0, std::min(text.rfind(')'), text.size()));
-      std::istringstream fields(text);
-      std::string bracket, state, parent;
-      if (!(fields >> bracket >> state >> parent) || parent != mine) continue;
-      more = kill(process, SIGKILL) == 0;
-      waitpid(process, nullptr, 0);
+    std::ifstream children(list);
+    for (pid_t child = 0; children >> child; more = true) {
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
     }
   }
 }
@@ -134,11 +121,11 @@ ChildEnd run_child(const std::vector<std::string>& command, double seconds,
                    const std::string& input, const BetweenTurns& between) {
   constexpr int kPollMilliseconds = 20;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  Pipe given, printed, answer, turn, turn_over;
-  if (write(given.write.descriptor(), input.data(), input.size()) !=
-      static_cast<ssize_t>(input.size()))
-    throw std::runtime_error("cannot write to the pipe of a child process");
-  given.write = File();
+  Pipe printed, answer, turn, turn_over;
+  const File given(memfd_create("request", MFD_CLOEXEC));
+  if (write(given.descriptor(), input.data(), input.size()) != std::ssize(input))
+    throw std::runtime_error("cannot write the request of a child process");
+  lseek(given.descriptor(), 0, SEEK_SET);
   const double started = now_seconds();
   const pid_t child = start(command, given, printed, answer, turn, turn_over);
   printed.write = File();
@@ -204,13 +191,14 @@ bool next_turn(bool enough) {
   return write(kTurnOver, &over, 1) == 1 && read(kTurn, &next, 1) == 1 && next == kMore;
 }
 
-std::string take_token() {
-  std::string token;
-  char letter = 0;
-  while (read(STDIN_FILENO, &letter, 1) == 1 && letter != '\n') token += letter;
+std::string take_request() {
+  std::string request;
+  std::array<char, 4096> part;
+  for (ssize_t count; (count = read(STDIN_FILENO, part.data(), part.size())) > 0;)
+    request.append(part.data(), static_cast<std::size_t>(count));
   const File empty(open("/dev/null", O_RDONLY | O_CLOEXEC));
   dup2(empty.descriptor(), STDIN_FILENO);
-  return token;
+  return request;
 }
 
 }  // namespace gemm::bench

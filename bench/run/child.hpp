@@ -30,7 +30,7 @@ using BetweenTurns = std::function<bool(bool enough)>;
 // Runs it to its end, or ends it after so many seconds, with all processes that it started, also
 // those in sessions of their own. Only for a program without other children: it ends all orphans
 // that are handed to this process. Throws std::runtime_error if it cannot be started, Interrupted
-// after Ctrl-C, and what `between` throws. It finds `input`, a few bytes, at its stdin.
+// after Ctrl-C, and what `between` throws. It finds `input` at its stdin.
 ChildEnd run_child(const std::vector<std::string>& command, double seconds,
                    const std::string& input = {}, const BetweenTurns& between = {});
 
@@ -40,8 +40,8 @@ void become_child();
 // For the child: ends its turn, and waits for the next. False: there is none.
 bool next_turn(bool enough);
 
-// For the child, before it runs code of a user: the line at its stdin, which is empty from then on.
+// For the child, before it runs code of a user: what is at its stdin, which is empty from then on.
 // run_in_python.py does both for a process that is Python.
-std::string take_token();
+std::string take_request();
 
 }  // namespace gemm::bench

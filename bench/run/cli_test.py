@@ -117,12 +117,6 @@ def test_the_libraries_that_were_used_are_named(tmp_path: Path) -> None:
     assert alone == {**found, "detail": f"{found['detail'].split(',')[0]}, 1 thread"}
 
 
-def test_another_cublas_needs_a_gpu() -> None:
-    done = run("--gemm_device=cpu", "--gemm_cublas=libcublas.so")
-    assert done.returncode == 2
-    assert re.fullmatch(r".*--gemm_cublas=libcublas\.so: needs a GPU.*\n", done.stderr)
-
-
 def test_a_record_of_a_fleet_names_its_node_and_needs_no_library(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     options = ["--gemm_library=omit", "--gemm_node=n1", "--gemm_peaks=stored"]
@@ -182,8 +176,10 @@ def test_csv_survives_a_skipped_first_row() -> None:
     shapes = "--gemm_shapes=2000000000x2000000000x1,64"
     done = run(*QUICK, shapes, "--benchmark_filter=Naive", "--benchmark_format=csv")
     assert done.returncode == 0, done.stderr
-    assert "CpuNaive/f32/64x64x64" in done.stdout
-    assert "2000000000" not in done.stdout
+    large, small = done.stdout.splitlines()[-2:]
+    assert "2000000000" in large
+    assert "nan" in large
+    assert "nan" not in small.partition(",%")[0]
     assert "SKIPPED: needs" in done.stderr
 
 
@@ -319,34 +315,6 @@ def test_rows_beyond_a_budget_are_skipped_with_the_reason(tmp_path: Path) -> Non
     assert all("run budget" in row["gemm"]["skipped"] for row in record(out)["benchmarks"])
 
 
-def test_a_row_budget_holds_for_small_problems_too(tmp_path: Path) -> None:
-    out = tmp_path / "record.json"
-    slow = ["--gemm_shapes=256", "--gemm_row_budget=0.01", "--benchmark_filter=CpuNaive"]
-    started = time.monotonic()
-    done = run(*QUICK, *slow, f"--benchmark_out={out}")
-    assert done.returncode in (0, 1), done.stdout
-    assert time.monotonic() - started < 20
-    (row,) = record(out)["benchmarks"]
-    assert "budget" in (row["gemm"]["skipped"] or row["gemm"]["failed"] or "budget")
-
-
-def test_tall_thin_and_tiny_problems_are_measured(tmp_path: Path) -> None:
-    out = tmp_path / "record.json"
-    # A busy machine takes seconds for them; the wrong prediction was 702 s.
-    few = ["--gemm_shapes=1048576x8x32,4194304x1x4,1x1x1000000,1", "--gemm_row_budget=100"]
-    done = run(*QUICK, *few, "--benchmark_filter=Blocked", f"--benchmark_out={out}")
-    assert done.returncode == 0, done.stdout
-    assert [row["gemm"]["skipped"] for row in record(out)["benchmarks"]] == [None] * 4
-
-
-def test_an_argument_is_recorded_as_far_as_readers_accept_it(tmp_path: Path) -> None:
-    names = "|".join(["CpuNaive", *(f"x{number}" for number in range(300))])
-    out = tmp_path / "record.json"
-    few = ["--gemm_shapes=16", f"--benchmark_filter={names}"]
-    assert run(*QUICK, *few, f"--benchmark_out={out}").returncode == 0
-    assert max(map(len, record(out)["context"]["gemm"]["command"])) == 1000
-
-
 def test_a_closed_stdout_is_an_error(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     command = [*map(str, (BENCH, *QUICK)), "--gemm_shapes=64", f"--benchmark_out={out}"]
@@ -356,15 +324,6 @@ def test_a_closed_stdout_is_an_error(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith(b"gemm_bench: standard output is closed")
     assert not out.exists()
-
-
-def test_a_record_is_not_locked_through_a_link(tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    (tmp_path / "record.json.gemm_bench_lock").symlink_to(elsewhere)
-    done = run(*QUICK, "--gemm_shapes=64", f"--benchmark_out={tmp_path / 'record.json'}")
-    assert done.returncode == 2
-    assert "record.json.gemm_bench_lock" in done.stderr
-    assert not elsewhere.exists()
 
 
 def test_what_does_not_fit_into_memory_is_skipped_with_the_bytes(tmp_path: Path) -> None:
@@ -464,19 +423,6 @@ def test_one_sample_is_for_profilers_and_has_no_rate(tmp_path: Path) -> None:
         assert row["gemm"]["seconds"]
         assert (row["gemm"]["checks"] is not None) == checked
         assert (row["gemm"]["flop_per_second"] is not None) == checked
-
-
-def test_versus_interleaves_with_the_fastest_of_several(tmp_path: Path) -> None:
-    out = tmp_path / "record.json"
-    few = [*QUICK, "--gemm_shapes=4", "--benchmark_filter=OpenBLAS", "--benchmark_min_time=20x"]
-    done = run(*few, "--gemm_versus=CpuBlocked,CpuNaive,f32:CpuBlocked", f"--benchmark_out={out}")
-    if "matches no" in done.stderr:
-        pytest.skip("built without OpenBLAS")
-    assert done.returncode == 0, done.stderr
-    document = record(out)
-    assert document["context"]["gemm"]["method"]["versus"] == "CpuBlocked,CpuNaive,f32:CpuBlocked"
-    (row,) = document["benchmarks"]
-    assert row["gemm"]["versus"]["kernel"] == "CpuNaive", "the slower one is not the baseline"
 
 
 def test_versus_alternates_with_another_kernel(tmp_path: Path) -> None:
@@ -739,27 +685,19 @@ def test_lists_every_kernel_with_its_rung() -> None:
     assert rungs == sorted(rungs)
 
 
-@pytest.mark.parametrize("switch", ["", "=true"])
-def test_only_aggregates_on_the_console_leaves_the_record_whole(
-    switch: str, tmp_path: Path
+def test_only_aggregates_on_the_console_leave_the_record_whole_and_hide_no_failure(
+    tmp_path: Path,
 ) -> None:
     out = tmp_path / "record.json"
-    few = [*QUICK, "--gemm_shapes=16", "--benchmark_filter=Naive", "--benchmark_repetitions=2"]
-    shown = run(*few, f"--benchmark_out={out}", f"--benchmark_display_aggregates_only{switch}")
+    few = [*QUICK, "--gemm_shapes=16", "--benchmark_filter=Naive|WrongN"]
+    few += ["--benchmark_repetitions=2", f"--benchmark_out={out}"]
+    shown = run(*few, "--benchmark_display_aggregates_only", program=WRONG)
+    assert shown.returncode == 1
     assert "_median" in shown.stdout
     assert "[1/" not in shown.stdout
     rows = record(out)["benchmarks"]
     assert [row["run_type"] for row in rows[:3]] == ["iteration", "iteration", "aggregate"]
-
-
-def test_only_aggregates_on_the_console_hides_no_failure(tmp_path: Path) -> None:
-    out = tmp_path / "record.json"
-    few = [*QUICK, "--gemm_shapes=16", "--benchmark_filter=Wrong[NL]", "--benchmark_repetitions=2"]
-    few += [f"--benchmark_out={out}", "--benchmark_display_aggregates_only"]
-    shown = run(*few, program=WRONG)
-    assert shown.returncode == 1
-    failed = [row for row in record(out)["benchmarks"] if row["gemm"]["failed"]]
-    assert shown.stdout.count("FAILED") == len(failed) > 0
+    assert shown.stderr.count("FAILED: c[0,0] = nan") == 2
 
 
 def test_help_lists_our_options_and_googles() -> None:
@@ -788,72 +726,43 @@ def test_lists_its_options_as_markdown() -> None:
     ("arguments", "says"),
     [
         (["--gemm_bogus=1"], "--gemm_bogus"),
-        (["--gemm_device=cpu", "--gemm_versus=Nonesuch"], "Nonesuch"),
-        (["--gemm_device=cpu", "--benchmark_min_time=soon"], "soon"),
-        (["--gemm_device=cpu", "--benchmark_min_time=0"], "--benchmark_min_time=0"),
-        (["--gemm_device=cpu", "--benchmark_min_time=1e30x"], "1e30x"),
-        (["--gemm_device=cpu", "--benchmark_min_time=2.5x"], "2.5x"),
-        (["--gemm_monitor=1e10"], "--gemm_monitor"),
         (["--bogus"], "--bogus"),
-        (["--gemm_precisions=f33"], "f33"),
-        (["--gemm_layouts=nn,NT"], "'NT' is not a layout (nn, nt, tn, tt)"),
-        (["--gemm_device=cpu", "--gemm_versus=CpuNaive,Nonesuch"], "Nonesuch"),
-        (["--gemm_device=cpu", "--gemm_versus=bf16:CpuNaive"], "that computes bf16"),
-        (["--gemm_device=cpu", "--gemm_versus="], "--gemm_versus"),
-        (["--gemm_shapes=0x4x4"], "0x4x4"),
-        (["--gemm_shapes=4x4"], "4x4"),
-        (["--gemm_shapes=abc"], "abc"),
-        (["--gemm_shapes=absent.json"], "absent.json"),
-        (["--gemm_device=cpu", "--benchmark_filter=Nonesuch"], "Nonesuch"),
-        (["--gemm_device=cpu", "--benchmark_filter=(("], "(("),
-        (["--gemm_device=cpu", "--benchmark_out=/proc/record.json"], "/proc/record.json"),
+        (["--gemm_\x1b[31m\n::x=1"], "--gemm_ [31m ::x"),
         (["--gemm_device=99"], "--gemm_device=99"),
-        (["--gemm_device=cpu", "--gemm_precisions=bf16"], "precisions"),
-        (["--gemm_device=cpu", "--benchmark_format=xml"], "xml"),
-        (["--gemm_device=cpu", "--benchmark_repetitions=0"], "whole number from 1 to 1000"),
-        (["--gemm_device=cpu", "--benchmark_repetitions=-1"], "whole number from 1 to 1000"),
-        (["--gemm_device=cpu", "--benchmark_repetitions=2000000000"], "from 1 to 1000"),
-        (["--gemm_device=cpu", "--benchmark_repetitions=abc"], "from 1 to 1000"),
-        (["--gemm_device=cpu", "--benchmark_repetitions=2.5"], "from 1 to 1000"),
-        (["--gemm_device=cpu", "--benchmark_min_warmup_time=-4"], "from 0 to 3600"),
-        (["--gemm_device=cpu", "--benchmark_time_unit=foo"], "one of ns, us, ms, s"),
-        (["--gemm_device=cpu", "--benchmark_color=foo"], "is not true or false"),
-        (["--gemm_device=cpu", "--benchmark_list_tests=foo"], "is not true or false"),
-        (["--gemm_device=cpu", "--benchmark_out="], "--benchmark_out= has no value"),
-        (["--gemm_shapes="], "'' is not a list of shapes"),
-        (["--gemm_tell_record="], "'' is not a file"),
-        (["--gemm_shapes=/x.json"], "give the path of a JSON file"),
-        (["--gemm_monitor=-3"], "'-3' is not 0 or a positive number"),
-        (["--gemm_device=cpu", "--benchmark_out=x", "--benchmark_out_format=csv"], "csv"),
+        (["--gemm_shapes=absent.json"], "absent.json"),
+        (["--gemm_cublas=libcublas.so"], "--gemm_cublas=libcublas.so: needs a GPU"),
+        (["--gemm_precisions=bf16"], "precisions"),
+        (["--gemm_versus=CpuNaive,Nonesuch"], "Nonesuch"),
+        (["--gemm_versus=bf16:CpuNaive"], "that computes bf16"),
+        (["--benchmark_filter=Nonesuch"], "Nonesuch"),
+        (["--benchmark_filter=(("], "(("),
+        (["--benchmark_filter=Tiled"], "GPU kernels cannot run: --gemm_device=cpu was given"),
+        (["--benchmark_filter=CpuNaive|EndToEnd"], "EndToEnd needs a GPU"),
+        (["--benchmark_min_time=soon"], "soon"),
+        (["--benchmark_min_time=0"], "--benchmark_min_time=0"),
+        (["--benchmark_min_time=2.5x"], "2.5x"),
+        (["--benchmark_format=xml"], "xml"),
+        (["--benchmark_repetitions=0"], "whole number from 1 to 1000"),
+        (["--benchmark_repetitions=2000000000"], "from 1 to 1000"),
+        (["--benchmark_min_warmup_time=-4"], "below 1000"),
+        (["--benchmark_time_unit=foo"], "one of ns, us, ms, s"),
+        (["--benchmark_list_tests=foo"], "is not true or false"),
+        (["--benchmark_out="], "--benchmark_out= has no value"),
+        (["--benchmark_out=/proc/record.json"], "/proc/record.json"),
+        (["--benchmark_out=x", "--benchmark_out_format=csv"], "csv"),
         (
-            ["--gemm_device=cpu", "--benchmark_out=x", "--benchmark_report_aggregates_only"],
+            ["--benchmark_out=x", "--benchmark_report_aggregates_only"],
             "display_aggregates_only",
         ),
-        (["--gemm_\x1b[31m\n::x=1"], "--gemm_ [31m ::x"),
     ],
 )
 def test_bad_input_gets_one_clear_line(arguments: list[str], says: str) -> None:
-    done = run(*arguments)
+    done = run("--gemm_device=cpu", *arguments)
     assert done.returncode == 2, done.stdout
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("gemm_bench: ")
     assert says in line
     assert "[1/" not in done.stdout, "nothing is measured"
-
-
-@pytest.mark.parametrize("off", ["0", "false", "no", "F"])
-def test_switches_that_are_off_are_accepted(off: str, tmp_path: Path) -> None:
-    few = [*QUICK, "--gemm_shapes=16", f"--benchmark_out={tmp_path / 'record.json'}"]
-    done = run(*few, f"--benchmark_report_aggregates_only={off}")
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_folder_is_no_file_of_shapes(tmp_path: Path) -> None:
-    folder = tmp_path / "shapes.json"
-    folder.mkdir()
-    done = run("--gemm_device=cpu", f"--gemm_shapes={folder}")
-    assert done.returncode == 2
-    assert f"shape file '{folder}' cannot be read" in done.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
@@ -866,20 +775,6 @@ def test_what_cannot_be_printed_is_no_success(mode: str, tmp_path: Path) -> None
     assert done.returncode == 2
     assert b"standard output could not be written" in done.stderr
     assert out.exists() == (mode == "--benchmark_format=json"), "nothing measured is lost"
-
-
-def test_a_gpu_kernel_on_the_cpu_is_refused_by_name() -> None:
-    done = run("--gemm_device=cpu", "--benchmark_filter=Tiled")
-    assert done.returncode == 2
-    assert "GPU kernels cannot run: --gemm_device=cpu was given" in done.stderr
-
-
-@pytest.mark.parametrize("name", ["EndToEnd", "EndToEnd/pinned/Tiled", "CpuNaive|EndToEnd"])
-def test_end_to_end_on_the_cpu_is_refused(name: str) -> None:
-    done = run("--gemm_device=cpu", f"--benchmark_filter={name}")
-    assert done.returncode == 2
-    (line,) = done.stderr.strip().splitlines()
-    assert line.endswith("EndToEnd needs a GPU: --gemm_device=cpu was given")
 
 
 def test_end_to_end_is_no_case_unless_it_is_asked_for() -> None:

@@ -12,7 +12,6 @@
 #include <exception>
 #include <iostream>
 #include <regex>
-#include <sstream>
 #include <string_view>
 
 #include "bench/base/device_errors.hpp"
@@ -22,15 +21,6 @@
 #include "build_info.hpp"
 
 namespace gemm::bench {
-namespace {
-
-// Google Benchmark 1.8 and later want --benchmark_min_time with its unit.
-template <typename State>
-constexpr bool kSinceOneEight = requires(State& state) {
-  state.SkipWithMessage(std::string());
-};
-
-}  // namespace
 
 std::string google_flag(const std::vector<std::string>& arguments, const std::string& name) {
   const std::string prefix = "--benchmark_" + name + "=";
@@ -55,8 +45,6 @@ void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan) {
   std::erase_if(arguments, [](const std::string& argument) {
     return argument.starts_with("--benchmark_min_time=");
   });
-  arguments.emplace_back(kSinceOneEight<benchmark::State> ? "--benchmark_min_time=1e-12s"
-                                                          : "--benchmark_min_time=1e-12");
   plan.sampling_seconds = std::min(plan.sampling_seconds, plan.longest_sampling_seconds);
   if (value.empty()) return;
   const bool times = value.ends_with('x');
@@ -73,48 +61,34 @@ void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan) {
     plan.sampling_seconds = number;
 }
 
-// Google Benchmark accepts any word.
-void check_choice(const std::vector<std::string>& arguments, const std::string& name,
-                  const std::regex& choices, const char* wanted) {
-  const std::string value = google_flag(arguments, name);
-  if (!value.empty() && !std::regex_match(value, choices))
-    throw BadInput("--benchmark_" + name + "=" + value + " is not " + wanted);
-}
-
-// Google Benchmark accepts empty, negative and far too large numbers.
-void check_number(const std::vector<std::string>& arguments, const std::string& name, double least,
-                  double most, bool whole) {
-  const std::string value = google_flag(arguments, name);
-  if (value.empty()) return;
-  const auto number = number_in<double>(value);
-  if (!number || !(*number >= least && *number <= most) ||
-      (whole && *number != std::floor(*number))) {
-    std::ostringstream range;
-    range << least << " to " << most;
-    throw BadInput("--benchmark_" + name + "=" + value + " is not a " + (whole ? "whole " : "") +
-                   "number from " + range.str());
-  }
-}
-
 void check_google_flags(const std::vector<std::string>& arguments) {
-  for (const char* name : {"out", "min_time", "repetitions", "format", "time_unit"})
-    if (std::ranges::find(arguments, "--benchmark_" + std::string(name) + "=") != arguments.end())
-      throw BadInput("--benchmark_" + std::string(name) +
-                     "= has no value: give one, or omit the option");
-  const std::regex boolean("true|false|yes|no|on|off|1|0|y|n|t|f", std::regex::icase),
-      color("true|false|yes|no|on|off|1|0|y|n|t|f|auto", std::regex::icase);
-  for (const char* name : {"list_tests", "enable_random_interleaving", "display_aggregates_only",
-                           "report_aggregates_only", "counters_tabular"})
-    check_choice(arguments, name, boolean, "true or false");
-  check_choice(arguments, "color", color, "true or false");
-  check_number(arguments, "repetitions", 1, 1000, true);
-  check_number(arguments, "min_warmup_time", 0, 3600, false);
-  check_choice(arguments, "time_unit", std::regex("ns|us|ms|s"), "one of ns, us, ms, s");
-  check_choice(arguments, "format", std::regex("console|json|csv"), "one of console, json, csv");
-  const std::string out_format = google_flag(arguments, "out_format");
-  if (!out_format.empty() && out_format != "json")
-    throw BadInput("--benchmark_out_format=" + out_format +
-                   ": the file is the record, in JSON; for CSV use --benchmark_format=csv > FILE");
+  constexpr const char *kBoolean = "true|false|yes|no|on|off|1|0|y|n|t|f",
+                       *kTrueOrFalse = "true or false";
+  // Google Benchmark accepts any word, and empty, negative and far too large numbers.
+  const struct {
+    const char *name, *values, *wanted;
+  } flags[] = {{"list_tests", kBoolean, kTrueOrFalse},
+               {"enable_random_interleaving", kBoolean, kTrueOrFalse},
+               {"display_aggregates_only", kBoolean, kTrueOrFalse},
+               {"report_aggregates_only", kBoolean, kTrueOrFalse},
+               {"counters_tabular", kBoolean, kTrueOrFalse},
+               {"color", "true|false|yes|no|on|off|1|0|y|n|t|f|auto", kTrueOrFalse},
+               {"repetitions", "[1-9][0-9]{0,2}|1000", "a whole number from 1 to 1000"},
+               {"min_warmup_time", "[0-9]{1,3}([.][0-9]*)?", "a number of seconds below 1000"},
+               {"time_unit", "ns|us|ms|s", "one of ns, us, ms, s"},
+               {"format", "console|json|csv", "one of console, json, csv"},
+               {"out_format", "json",
+                "json, which the record is: for CSV use --benchmark_format=csv > FILE"},
+               {"min_time", ".+", "a time (0.5s) or a number of samples (100x)"},
+               {"out", ".+", "a file or a folder"}};
+  for (const auto& [name, values, wanted] : flags) {
+    const std::string flag = std::string("--benchmark_") + name;
+    const std::string value = google_flag(arguments, name);
+    const bool empty = std::ranges::count(arguments, flag + "=") > 0;
+    const auto how = wanted == kTrueOrFalse ? std::regex::icase : std::regex::ECMAScript;
+    if (empty || (!value.empty() && !std::regex_match(value, std::regex(values, how))))
+      throw BadInput(flag + "=" + value + (empty ? " has no value: it is " : " is not ") + wanted);
+  }
   const std::string out = google_flag(arguments, "out");
   if (google_switch(arguments, "report_aggregates_only") && !out.empty())
     throw BadInput(
@@ -128,7 +102,7 @@ std::function<bool(const std::string&)> name_filter(std::string filter) {
   if (negative) filter.erase(0, 1);
   try {
     return [negative, pattern = std::regex(filter, std::regex::extended)](const std::string& name) {
-      return std::regex_search(name + "/manual_time", pattern) != negative;
+      return std::regex_search(name + kNameSuffix, pattern) != negative;
     };
   } catch (const std::regex_error&) {
     throw BadInput("--benchmark_filter=" + filter + " is not a regular expression");
@@ -171,7 +145,12 @@ void guarded_main(const char* program, const std::function<int()>& run) {
   }
 }
 
-void initialize_google(std::vector<std::string>& arguments) {
+void initialize_google(std::vector<std::string>& arguments, bool writes_record) {
+  std::erase_if(arguments, [](const std::string& argument) {
+    return argument.starts_with("--benchmark_out=");
+  });
+  // A file reporter of ours writes the record, in one step; Google Benchmark opens its file first.
+  arguments.emplace_back(writes_record ? "--benchmark_out=/dev/null" : "--benchmark_out=");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);

@@ -13,6 +13,9 @@
 
 namespace gemm::bench {
 
+// What Google Benchmark appends to names.
+constexpr char kNameSuffix[] = "/manual_time";
+
 constexpr int kFailedRow = 1, kBadInput = 2, kInterrupted = 130;
 
 struct BadInput : std::runtime_error {
@@ -34,11 +37,12 @@ std::function<bool(const std::string&)> name_filter(std::string filter);
 bool google_switch(const std::vector<std::string>& arguments, const std::string& name);
 
 // --benchmark_min_time is the shortest sampling time (0.5, 0.5s) or number of samples (100x). To
-// Google Benchmark one call is always enough: it holds all the samples.
+// Google Benchmark a case is one iteration.
 void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan);
 
-// Hands the arguments to benchmark::Initialize; throws BadInput for what it leaves.
-void initialize_google(std::vector<std::string>& arguments);
+// Hands the arguments to benchmark::Initialize, but for the record's file; throws BadInput for what
+// it leaves.
+void initialize_google(std::vector<std::string>& arguments, bool writes_record = false);
 
 // Throws BadInput for a build that is not optimized.
 void require_release(const Options& options);

@@ -12,7 +12,6 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -25,7 +24,7 @@
 #include "bench/run/answer.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/command_line.hpp"
-#include "bench/run/fixture.hpp"
+#include "bench/run/gemm_case.hpp"
 #include "bench/run/peaks_only.hpp"
 #include "bench/run/reporters.hpp"
 #include "bench/run/user_kernels.hpp"
@@ -192,7 +191,7 @@ void take_given_cublas(const Options& options, Device::Kind kind, const std::str
   const std::string flag = "--gemm_cublas=" + *options.cublas + ": ";
   if (kind == Device::Kind::cpu) throw BadInput(flag + "needs a GPU: " + why_no_gpu);
   set_cublas_file(*options.cublas);
-  if (options.is_child()) return;  // whose row may not use it
+  if (options.is_child) return;  // whose row may not use it
   try {
     open_cublas();
   } catch (const std::runtime_error& error) {
@@ -200,27 +199,58 @@ void take_given_cublas(const Options& options, Device::Kind kind, const std::str
   }
 }
 
-// In a child: measures its one row, answers with it, and exits without running the exit handlers
-// that a user's kernel may have left.
-[[noreturn]] void answer(Suite& suite, const std::vector<Case>& cases, const Options& options,
-                         const std::string& token) {
-  const auto found = std::ranges::find(cases, options.child_case, &Case::name);
-  if (found == cases.end()) throw BadInput("--gemm_child: there is no case of this name");
-  Row row{.which = *found};
+// The device, and the kernels of the user on it.
+std::unique_ptr<Backend> open_device(const Options& options, std::string& why_no_gpu) {
+  std::unique_ptr<Backend> backend = make_backend(options, why_no_gpu);
+  const Device::Kind kind = backend->device().kind;
+  take_given_cublas(options, kind, why_no_gpu);
+  if (options.plans) {
+    try {
+      keep_plans_in(*options.plans);
+    } catch (const std::runtime_error& error) {
+      throw BadInput("--gemm_plans=" + std::string(error.what()));
+    }
+  }
+  register_user_kernels(options, kind, why_no_gpu);
+  return backend;
+}
+
+// In a child: measures the row that its parent asks for, answers with it, and exits without running
+// the exit handlers that a user's kernel may have left.
+[[noreturn]] int answer(const std::string& text) {
+  become_child();
+  const auto request = nlohmann::ordered_json::parse(text).get<Request>();
+  std::vector<std::string> arguments = request.arguments;
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  int argc = static_cast<int>(argv.size());
+  argv.push_back(nullptr);
+  Options options = parse_options(argc, argv.data());
+  std::vector<std::string> google_arguments(argv.data(), argv.data() + argc);
+  settle_min_time(google_arguments, options.timing);
+  options.is_child = true;
+  options.child_turns = request.turns;
+  if (!request.versus) options.versus.reset();
+  const Environment environment = clean_environment();
+  std::string why_no_gpu;
+  std::unique_ptr<Backend> backend = open_device(options, why_no_gpu);
+  const Case which = case_of(request.which, backend->device().kind);
+  Session session(std::move(backend), options, {}, environment);
+  Row row{.which = which};
   try {
-    suite.measure(*found, options.child_samples, row);
+    session.measure(which, row);
   } catch (const std::exception& error) {
-    say_why_untimed(row, error);
+    say_why_untimed(row = Row{.which = which}, error);
   }
   note_cublas_of_others();
-  write_atomically("/dev/fd/" + std::to_string(kAnswer),
-                   answer_text(token, suite.results().to_json(row), row.timing.kernel_seconds));
+  write_atomically(
+      "/dev/fd/" + std::to_string(kAnswer),
+      answer_text(request.token, session.results().to_json(row), row.timing.kernel_seconds));
   std::cout << std::flush;
   std::_Exit(0);
 }
 
-// `token`: what a child in a process that is Python was given.
-int run(int argc, char** argv, std::optional<std::string> token = std::nullopt) {
+int run(int argc, char** argv) {
   std::vector<std::string> command = publishable(argc, argv);
   Options options = parse_options(argc, argv);
   if (options.help) {
@@ -237,27 +267,14 @@ int run(int argc, char** argv, std::optional<std::string> token = std::nullopt) 
   if (options.peaks_only) return print_peaks(options, {argv, argv + argc}, command);
   if (options.rerun) rerun_on_save(options);
 
-  std::string why_no_gpu;
-  std::unique_ptr<Backend> backend = make_backend(options, why_no_gpu);
-  const DeviceInfo device = backend->device();
   if (options.name_record) {
-    std::cout << record_name(device) << "\n";
+    std::string ignored;
+    std::cout << record_name(make_backend(options, ignored)->device()) << "\n";
     return 0;
   }
-
-  if (options.is_child()) {
-    become_child();
-    if (!token) token = take_token();
-  }
-  take_given_cublas(options, device.kind, why_no_gpu);
-  if (options.plans) {
-    try {
-      keep_plans_in(*options.plans);
-    } catch (const std::runtime_error& error) {
-      throw BadInput("--gemm_plans=" + std::string(error.what()));
-    }
-  }
-  register_user_kernels(options, device.kind, why_no_gpu);
+  std::string why_no_gpu;
+  std::unique_ptr<Backend> backend = open_device(options, why_no_gpu);
+  const DeviceInfo device = backend->device();
   const bool users = !options.kernels.empty();
   if (options.shapes.empty())
     options.shapes = !users ? "default" : device.kind == Device::Kind::gpu ? "4096" : "512";
@@ -271,15 +288,9 @@ int run(int argc, char** argv, std::optional<std::string> token = std::nullopt) 
   const std::string out = google_flag(google_arguments, "out");
   check_google_flags(google_arguments);
   const bool writes_record = !out.empty();
-  const bool aggregates_only = google_switch(google_arguments, "display_aggregates_only");
-  if (writes_record) {  // by us, and first (RecordFirst)
-    google_arguments.emplace_back("--benchmark_out=");
-    google_arguments.emplace_back("--benchmark_display_aggregates_only=false");
-  }
   const std::string format = google_flag(google_arguments, "format");
   settle_min_time(google_arguments, options.timing);
-
-  initialize_google(google_arguments);
+  initialize_google(google_arguments, writes_record);
 
   require_baseline(options, device.kind);
   const std::string filter = benchmark::GetBenchmarkFilter();
@@ -287,58 +298,50 @@ int run(int argc, char** argv, std::optional<std::string> token = std::nullopt) 
   if (end_to_end) std::ranges::copy(end_to_end_cases(cases), std::back_inserter(cases));
   const std::vector<Case> chosen = selected(cases, filter);
   require_matches(!chosen.empty(), filter, options, device.kind, why_no_gpu);
-  const bool list_only = google_switch(google_arguments, "list_tests");
-  if (list_only) {  // nothing is measured for it
-    options.peaks_from = PeaksFrom::nominal;
-    options.monitor_seconds = 0;
-  } else {
-    require_release(options);
-    if (!options.is_child()) say_unknown_commit();
+  if (google_switch(google_arguments, "list_tests")) {
+    for (const Case& one : chosen) std::cout << one.name() << kNameSuffix << "\n";
+    return 0;
   }
-  if (options.is_child()) {
-    Suite suite(std::move(backend), options, command, environment);
-    answer(suite, cases, options, *token);
-  }
-  if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
+  require_release(options);
+  say_unknown_commit();
+  if (device.kind == Device::Kind::cpu && options.device == "auto")
     std::cerr << "No GPU is used: " << why_no_gpu << ". The CPU kernels run.\n";
 
   std::unique_ptr<RecordFile> file;
-  if (writes_record && !list_only) file = open_record(out, device, options);
+  if (writes_record) file = open_record(out, device, options);
   if (file) name_record(command, file->path());
-  Suite suite(std::move(backend), options, command, environment);
+  Session session(std::move(backend), options, command, environment);
   const std::string repetitions = google_flag(google_arguments, "repetitions");
   Progress progress(chosen, repetitions.empty() ? 1 : std::stoul(repetitions));
   std::size_t longest_name = 20;
   for (const Case& one : chosen) longest_name = std::max(longest_name, one.name().size());
-  std::vector<std::unique_ptr<GemmFixture>> fixtures;
-  for (const Case& one : cases) {
-    fixtures.push_back(std::make_unique<GemmFixture>(suite, progress, one, end_to_end,
-                                                     format.empty() || format == "console"));
-    benchmark::RegisterBenchmark(one.name().c_str(), [fixture = fixtures.back().get()](
-                                                         benchmark::State& state) {
-      fixture->Run(state);
-    })->UseManualTime();
-  }
+  const bool console = format.empty() || format == "console";
+  const bool aggregates_only = google_switch(google_arguments, "display_aggregates_only") ||
+                               google_switch(google_arguments, "report_aggregates_only");
+  const CaseOutput output{.counts_copies = end_to_end,
+                          .status = console,
+                          .failures = format == "csv" || aggregates_only};
+  for (const Case& one : chosen)
+    benchmark::RegisterBenchmark(one.name().c_str(), GemmCase(session, progress, one, output))
+        ->UseManualTime()
+        ->Iterations(1);
 
   const auto write = [&](const std::string& document) {
     file ? file->finish(document) : write_atomically(out, document);
   };
   const auto print = [](const std::string& document) { std::cout << document; };
   const auto extra = custom_context(google_flag(google_arguments, "context"));
-  RecordReporter record(suite, extra, file.get(), write);
-  RecordReporter printed_record(suite, extra, nullptr, print);
-  TableReporter table(suite, progress, longest_name);
-  // Google Benchmark's own CSV cannot have a row without counters.
-  TimedRowsReporter csv(suite);
+  RecordReporter record(session, extra, file.get(), write);
+  RecordReporter printed_record(session, extra, nullptr, print);
+  TableReporter table(session, progress, longest_name);
   benchmark::BenchmarkReporter* display =
       format == "json"  ? static_cast<benchmark::BenchmarkReporter*>(&printed_record)
-      : format == "csv" ? static_cast<benchmark::BenchmarkReporter*>(&csv)
+      : format == "csv" ? benchmark::CreateDefaultDisplayReporter()  // not ours
                         : &table;
-  RecordFirst both(record, *display, suite.results(), aggregates_only);
-  benchmark::RunSpecifiedBenchmarks(writes_record ? &both : display);
-  const bool failed = suite.results().any_failed() || suite.lost();
+  benchmark::RunSpecifiedBenchmarks(display, writes_record ? &record : nullptr, ".");
+  const bool failed = session.results().any_failed() || session.lost();
   const int code = interrupted() ? kInterrupted : failed ? kFailedRow : 0;
-  if (suite.lost()) {
+  if (session.lost()) {
     // Freeing memory of a GPU that hangs would wait for ever.
     std::cout << std::flush;
     std::_Exit(code);
@@ -351,12 +354,14 @@ int run(int argc, char** argv, std::optional<std::string> token = std::nullopt) 
 
 // What program.cpp calls; it ends the process.
 extern "C" [[gnu::visibility("default")]] void gemm_bench_main(int argc, char** argv) {
-  gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::run(argc, argv); });
+  using namespace gemm::bench;
+  const bool child = argc == 2 && std::string_view(argv[1]) == "--gemm_child";
+  guarded_main("gemm_bench", [&] { return child ? answer(take_request()) : run(argc, argv); });
 }
 
-// The same from a process that is Python (kernels/user/run_in_python.py).
+// A child in a process that is Python (kernels/user/run_in_python.py).
 extern "C" [[gnu::visibility("default")]] void gemm_bench_in_python(
-    int argc, char** argv, const gemm::PythonFunctions* functions, const char* token) {
+    const gemm::PythonFunctions* functions, const char* request) {
   gemm::set_python(functions);
-  gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::run(argc, argv, token); });
+  gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::answer(request); });
 }

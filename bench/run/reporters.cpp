@@ -11,6 +11,7 @@
 #include "bench/base/json.hpp"
 #include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
+#include "bench/run/command_line.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -22,6 +23,13 @@ bool is_row(const Run& run) { return run.run_type == Run::RT_Iteration; }
 
 // The name of our case, without what Google Benchmark appends ("/manual_time", "/repeats:3").
 std::string case_name(const Run& run) { return run.run_name.function_name; }
+
+// The name without the iterations, of which each case has one.
+std::string without_iterations(std::string name) {
+  constexpr std::string_view kPart = "/iterations:1";
+  if (const auto at = name.find(kPart); at != std::string::npos) name.erase(at, kPart.size());
+  return name;
+}
 
 // Calls f(run, row) for every row that was not cut short by Ctrl-C and, where every repetition has
 // a time, f(run, nullptr) for the aggregates.
@@ -41,9 +49,9 @@ void for_each_run(const Results& results, const std::vector<Run>& runs, F&& f) {
 
 // A result's name, without what Google Benchmark appends to each.
 std::string console_name(const Run& run) {
-  constexpr std::string_view kSuffix = "/manual_time";
-  std::string name = run.benchmark_name();
-  if (const auto at = name.find(kSuffix); at != std::string::npos) name.erase(at, kSuffix.size());
+  std::string name = without_iterations(run.benchmark_name());
+  if (const auto at = name.find(kNameSuffix); at != std::string::npos)
+    name.erase(at, std::string_view(kNameSuffix).size());
   return name;
 }
 
@@ -62,7 +70,7 @@ bool TableReporter::ReportContext(const Context&) {
 void TableReporter::print_aggregate(const Run& run) {
   const auto found = run.counters.find("GFLOP/s");
   if (found == run.counters.end()) return;
-  const Row& row = suite_.results().reported(case_name(run), 0, 1);
+  const Row& row = session_.results().reported(case_name(run), 0, 1);
   const bool percentage = run.aggregate_unit == benchmark::kPercentage;
   const auto iterations = static_cast<double>(std::max<std::int64_t>(1, run.iterations));
   GetOutputStream() << console_.aggregate(
@@ -84,7 +92,7 @@ void TableReporter::ReportRuns(const std::vector<Run>& runs) {
       progress += ", " + clock_text(*left) + " left";
     progress += "]";
   }
-  for_each_run(suite_.results(), runs, [&](const Run& run, const Row* row) {
+  for_each_run(session_.results(), runs, [&](const Run& run, const Row* row) {
     if (row != nullptr)
       GetOutputStream() << console_.result(console_name(run), *row, progress, width);
     else
@@ -98,23 +106,6 @@ void TableReporter::Finalize() {
   GetOutputStream() << console_.summary(terminal_width()) << std::flush;
 }
 
-bool TimedRowsReporter::ReportContext(const Context& context) {
-  inner_->SetOutputStream(&GetOutputStream());
-  inner_->SetErrorStream(&GetErrorStream());
-  return inner_->ReportContext(context);
-}
-
-void TimedRowsReporter::ReportRuns(const std::vector<Run>& runs) {
-  std::vector<Run> timed;
-  for_each_run(suite_.results(), runs, [&](const Run& run, const Row* row) {
-    if (row == nullptr || row->timed())
-      timed.push_back(run);
-    else
-      GetErrorStream() << console_name(run) << ": " << row->why_untimed() << "\n";
-  });
-  if (!timed.empty()) inner_->ReportRuns(timed);
-}
-
 bool RecordReporter::ReportContext(const Context& context) {
   json caches = json::array();
   for (const auto& cache : context.cpu_info.caches)
@@ -124,7 +115,7 @@ bool RecordReporter::ReportContext(const Context& context) {
                       {"num_sharing", cache.num_sharing}});
   // Neither host_name nor the program's folder: a record is made to be published.
   context_.update({{"date", utc_now("%Y-%m-%dT%H:%M:%S+00:00")},
-                   {"executable", suite_.results().run().command[0]},
+                   {"executable", session_.results().run().command[0]},
                    {"num_cpus", context.cpu_info.num_cpus},
                    {"mhz_per_cpu", std::llround(context.cpu_info.cycles_per_second / 1e6)},
                    {"caches", caches}});
@@ -132,12 +123,12 @@ bool RecordReporter::ReportContext(const Context& context) {
 }
 
 void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
-  for_each_run(suite_.results(), runs, [&](const Run& run, const Row* row) {
+  for_each_run(session_.results(), runs, [&](const Run& run, const Row* row) {
     const bool timed = row == nullptr || row->timed();
-    json entry = {{"name", run.benchmark_name()},
+    json entry = {{"name", without_iterations(run.benchmark_name())},
                   {"family_index", run.family_index},
                   {"per_family_instance_index", run.per_family_instance_index},
-                  {"run_name", run.run_name.str()},
+                  {"run_name", without_iterations(run.run_name.str())},
                   {"run_type", row != nullptr ? "iteration" : "aggregate"},
                   {"repetitions", run.repetitions}};
     if (row != nullptr) entry["repetition_index"] = run.repetition_index;
@@ -173,7 +164,7 @@ void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
 void RecordReporter::Finalize() {
   json rows = json::array();
   for (const Entry& entry : entries_) rows.push_back(benchmark(entry));
-  last_(text_of({{"context", context(!interrupted() && !suite_.lost())},
+  last_(text_of({{"context", context(!interrupted() && !session_.lost())},
                  {"benchmarks", std::move(rows)}},
                 1) +
         "\n");
@@ -182,15 +173,16 @@ void RecordReporter::Finalize() {
 json RecordReporter::benchmark(const Entry& entry) const {
   json row = entry.benchmark;
   if (entry.row) {
-    row["gemm"] = suite_.results().to_json(*entry.row);
-    if (const auto share = suite_.results().of_library(*entry.row)) row["%library"] = 100 * *share;
+    row["gemm"] = session_.results().to_json(*entry.row);
+    if (const auto share = session_.results().of_library(*entry.row))
+      row["%library"] = 100 * *share;
   }
   shorten_texts(row);
   return row;
 }
 
 json RecordReporter::context(bool complete) const {
-  json run = suite_.run_to_json();
+  json run = session_.run_to_json();
   run["complete"] = complete;
   std::vector<const RegisteredKernel*> kernels;
   for (const Entry& entry : entries_) {
@@ -212,23 +204,6 @@ json RecordReporter::context(bool complete) const {
   context["gemm"] = std::move(run);
   shorten_texts(context);
   return context;
-}
-
-bool RecordFirst::ReportContext(const Context& context) {
-  return record_.ReportContext(context) && console_.ReportContext(context);
-}
-
-void RecordFirst::ReportRuns(const std::vector<Run>& runs) {
-  record_.ReportRuns(runs);
-  const bool hidden = aggregates_only_ && !runs.empty() && is_row(runs[0]) &&
-                      runs[0].repetitions > 1 &&
-                      results_.all_timed(case_name(runs[0]), runs[0].repetitions);
-  if (!hidden) console_.ReportRuns(runs);
-}
-
-void RecordFirst::Finalize() {
-  console_.Finalize();  // prints even if the record cannot be written
-  record_.Finalize();
 }
 
 }  // namespace gemm::bench

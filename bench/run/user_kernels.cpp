@@ -102,13 +102,9 @@ void require_python(const std::string& item) {
 
 }  // namespace
 
-std::vector<std::string> child_program(const std::vector<Case>& cases) {
-  std::string files;
-  for (const Case& one : cases)
-    if (const std::string& file = one.kernel->python; !file.empty())
-      files += (files.empty() ? "" : ",") + file;
-  if (files.empty()) return {"/proc/self/exe"};
-  return {interpreter(), "-u", own_folder() / kRunner, own_folder() / kLibrary, files, kProgram};
+std::vector<std::string> child_program(bool python) {
+  if (!python) return {"/proc/self/exe", "--gemm_child"};
+  return {interpreter(), "-u", own_folder() / kRunner, own_folder() / kLibrary};
 }
 
 void register_user_kernels(const Options& options, Device::Kind kind,
@@ -121,8 +117,8 @@ void register_user_kernels(const Options& options, Device::Kind kind,
     if (kernel.precisions.empty()) kernel.precisions.push_back(Precision::f32);
     kernel.layouts = options.layouts;
     if (kernel.is_source() && kind == Device::Kind::cpu) refuse(item, "needs a GPU: " + why_no_gpu);
-    if (kernel.is_python() && !options.is_child()) require_python(item);
-    if (!kernel.is_source() && !options.is_child())
+    if (kernel.is_python() && !options.is_child) require_python(item);
+    if (!kernel.is_source() && !options.is_child)
       std::cerr << kernel.file.filename().string()
                 << " runs host code in the process that measures it, and could change its checks: "
                    "trust it, or give a .cu file (docs/verification.md).\n";

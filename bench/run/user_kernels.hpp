@@ -15,9 +15,9 @@ namespace gemm::bench {
 void register_user_kernels(const Options& options, Device::Kind kind,
                            const std::string& why_no_gpu);
 
-// What a child that runs these cases is started as, without its options: this program, or, where
-// some of them are in Python, that with this program's library in it.
-std::vector<std::string> child_program(const std::vector<Case>& cases);
+// What a child is started as, which finds a Request at its standard input: this program or, for
+// kernels in Python, that with this program's library in it.
+std::vector<std::string> child_program(bool python);
 
 // Runs the program without --gemm_watch, at once and again whenever one of the files is saved;
 // until Ctrl-C, when it throws Interrupted.

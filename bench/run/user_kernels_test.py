@@ -75,21 +75,9 @@ HOSTILE = {
     ),
     "segfaults": ("*reinterpret_cast<volatile int*>(8) = 1;", "Segmentation fault"),
     "exits": ("exit(0);", "it called exit(0)"),
-    "exits_seven": ("_exit(7);", "it called exit(7)"),
     "aborts": ("abort();", "it called abort()"),
-    "throws": ("throw 1;", "it called abort()"),
     "killed": ("raise(SIGKILL);", "memory ran out"),
-    "overflows": (
-        "struct F { static int f(volatile int* x) "
-        "{ volatile int y[4096] = {*x}; return f(y) + y[1]; } }; volatile int z = 0; F::f(&z);",
-        "Segmentation fault",
-    ),
-    "divides": ("raise(SIGFPE);", "Floating point exception"),
     "forges": ('dprintf(3, "{}"); _exit(0);', "wrote to the descriptor of the result"),
-    "forges_whole": (
-        r'dprintf(3, "{\"token\":\"0\",\"row\":{},\"kernel_seconds\":1}"); _exit(0);',
-        "wrote to the descriptor of the result",
-    ),
     "complains_at_length": (
         "static char text[9000]; for (int i = 0; i < 8999; ++i) text[i] = 'x'; return text;",
         "xxx...",
@@ -102,11 +90,6 @@ HOSTILE = {
         "hold the transpose",
     ),
     "doubles": ("for (int i = 0; i < 64 * n; ++i) c[i] *= 2;", "are 2 times what they should be"),
-    "leaves_out": (
-        "for (int i = 32; i < 64; ++i) for (int j = 0; j < 32; ++j)"
-        " reinterpret_cast<int*>(c)[i * n + j] = -1;",
-        "were never written, in rows 32 to 63 of columns 0 to 31",
-    ),
     "writes_outside": ("c[64 * n] = 1;", "wrote outside C: byte 1 past its end"),
 }
 
@@ -175,7 +158,6 @@ def test_a_good_one_is_a_row_like_any_other(tmp_path: Path) -> None:
         assert len(gemm["file"]["hash"]) == 16
         assert gemm["verification"]["passed"]
         assert gemm["versus"]["kernel"] == "CpuNaive"
-        assert len(gemm["samples_seconds"]) == len(rows[0]["gemm"]["samples_seconds"])
         assert gemm["library"] is None or row["%library"] > 0
 
 

@@ -48,11 +48,8 @@ class Mute(Exception):
 """
 HOSTILE = {
     "raises": ("raise ValueError('not a\\n multiple of 8')", "raises.py(6): ValueError: not a mul"),
-    "divides": ("1 / 0", "divides.py(6): ZeroDivisionError: division by zero"),
-    "asserts": ("assert problem.m < 0", "asserts.py(6): AssertionError"),
     "exits": ("import sys; sys.exit(3)", "exits.py(6): SystemExit: 3"),
     "leaves": ("import os; os._exit(7)", "it called exit(7)"),
-    "aborts": ("import os; os.abort()", "it called abort()"),
     "crashes": ("import ctypes; ctypes.string_at(8)", "Segmentation fault"),
     "overflows": ("f = lambda: f(); f()", "RecursionError"),
     "hangs": ("while True: pass", "did not end within 5 s"),
@@ -63,14 +60,8 @@ HOSTILE = {
 BROKEN = {
     "syntax": ("def prepare(problem, a, b, c):\n  return )\n", "syntax.py(2): SyntaxError: "),
     "missing": ("import no_such_module\n", "missing.py(1): ModuleNotFoundError: No module named"),
-    "ends": ("import sys\nsys.exit('no GPU')\n", "ends.py(2): SystemExit: no GPU"),
     "import_hangs": ("while True: pass\n", "did not end within 5 s"),
-    "import_crashes": ("import ctypes; ctypes.string_at(8)\n", "Segmentation fault"),
     "empty": ("", "empty.py: TypeError: it has no function prepare(problem, a, b, c)"),
-    "returns": (
-        "def prepare(problem, a, b, c):\n  return 3\n",
-        "returns.py: TypeError: prepare returned 3, and no function launch(stream)",
-    ),
     "reads": ("input()\n", "reads.py(1): EOFError"),
     "steals": (
         "import sys\nimport os\n"
@@ -80,16 +71,11 @@ BROKEN = {
     ),
     "forges": (
         "import json, os, sys\nframe = sys._getframe()\n"
-        "while 'token' not in frame.f_locals: frame = frame.f_back\n"
-        "token = frame.f_locals['token'].decode()\n"
+        "while 'request' not in frame.f_locals: frame = frame.f_back\n"
+        "token = json.loads(frame.f_locals['request'])['token']\n"
         "os.write(3, json.dumps({'token': token, 'row': {}, 'kernel_seconds': -1}).encode())\n"
         "os._exit(0)\n",
         "its answer is not a row: ",
-    ),
-    "mute_import": (MUTE + "raise Mute\n", "mute_import.py(5): Mute: its text cannot be made"),
-    "mute_prepare": (
-        MUTE + "def prepare(problem, a, b, c):\n  raise Mute\n",
-        "mute_prepare.py(6): Mute: its text cannot be made",
     ),
     "mute_launch": (
         MUTE + GOOD.replace("BAD", "raise Mute"),
@@ -98,14 +84,6 @@ BROKEN = {
     "mute_repr": (
         MUTE + "def prepare(problem, a, b, c):\n  return Mute()\n",
         "mute_repr.py(3): Mute: its text cannot be made",
-    ),
-    "mute_reason": (
-        MUTE + GOOD.replace("BAD", "") + "def unsupported(p):\n  return Mute()\n",
-        "mute_reason.py(3): Mute: its text cannot be made",
-    ),
-    "without_getattr": (
-        GOOD.replace("BAD", "") + "import builtins\nbuiltins.getattr = None\n",
-        "without_getattr.py: TypeError: 'NoneType' object is not callable",
     ),
     "without_exceptions": (
         "import builtins\ndef prepare(problem, a, b, c):\n"
@@ -120,11 +98,6 @@ BROKEN = {
         "def prepare(problem, a, b, c):\n  raise ValueError('x' * 1_000_000)\n",
         "long_reason.py(2): ValueError: xxx",
     ),
-    "surrogates": (
-        "def prepare(problem, a, b, c):\n  raise ValueError('\\ud800 is half')\n",
-        "surrogates.py(2): ValueError: ? is half",
-    ),
-    "prepares": ("def prepare(problem, a, b, c):\n  a.b\n", "prepares.py(2): AttributeError"),
     "reasons": (GOOD.replace("BAD", "") + "def unsupported(p):\n  return p.x\n", "reasons.py(9): "),
 }
 

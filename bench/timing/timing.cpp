@@ -231,11 +231,9 @@ Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor,
   }
 }
 
-Sampling::Sampling(const TimingPlan& plan, const GpuMonitor* monitor, double deadline,
-                   bool throttled)
+StopRule::StopRule(const TimingPlan& plan, double start, double deadline, bool throttled)
     : plan_(plan),
-      monitor_(monitor),
-      started_(now_seconds()),
+      start_(start),
       deadline_(deadline),
       longest_(deadline),
       shortest_(plan.sampling_seconds) {
@@ -246,26 +244,32 @@ Sampling::Sampling(const TimingPlan& plan, const GpuMonitor* monitor, double dea
   if (plan_.samples) return;
   const double longest = std::max(shortest_, plan_.longest_sampling_seconds);
   if (throttled) shortest_ = std::clamp(2 * kSwingSeconds, shortest_, longest);
-  longest_ = std::min(deadline_, started_ + longest);
+  longest_ = std::min(deadline_, start_ + longest);
 }
 
-bool Sampling::late() const { return now_seconds() >= deadline_; }
-
-bool Sampling::enough() {
-  constexpr double kLookSeconds = 0.05;  // not after every sample: the estimate takes time
-  const std::int64_t taken = this->taken();
+bool StopRule::enough(std::int64_t taken, double now, const std::function<double()>& interval) {
+  constexpr double kLookSeconds = 0.05;
   if (plan_.samples && taken >= *plan_.samples) return true;
-  const double now = now_seconds();
   // However long they rest: fewer bursts say nothing.
   const std::int64_t fewest = plan_.samples                 ? 1
                               : plan_.state == State::burst ? kFewestSamples
                                                             : kFewestOfLong;
   if (taken >= fewest && now >= longest_) return true;
-  if (plan_.samples) return false;
-  if (taken < kFewestSamples || now - started_ < shortest_ || now - looked_ < kLookSeconds)
+  if (plan_.samples || taken < kFewestSamples || now - start_ < shortest_ ||
+      now - looked_ < kLookSeconds)
     return false;
   looked_ = now;
-  return timing_.median_interval() <= plan_.target;
+  return interval() <= plan_.target;
+}
+
+Sampling::Sampling(const TimingPlan& plan, const GpuMonitor* monitor, double deadline,
+                   bool throttled)
+    : target_(plan.target), monitor_(monitor), stop_(plan, now_seconds(), deadline, throttled) {}
+
+bool Sampling::late() const { return stop_.late(now_seconds()); }
+
+bool Sampling::enough() {
+  return stop_.enough(taken(), now_seconds(), [this] { return timing_.median_interval(); });
 }
 
 void Sampling::add(const Elapsed& time, std::int64_t size, double from) {
@@ -281,7 +285,7 @@ void Sampling::add(const Elapsed& time, std::int64_t size, double from) {
 Timing Sampling::finish() const {
   Timing timing = timing_;
   if (timing.samples_sm_hz.size() != spans_.size()) timing.samples_sm_hz.clear();
-  timing.converged = timing.median_interval() <= plan_.target;
+  timing.converged = timing.median_interval() <= target_;
   if (monitor_ == nullptr || spans_.empty()) return timing;
 
   // By the timers on the GPU, if they have it.

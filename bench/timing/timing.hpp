@@ -108,11 +108,29 @@ double median_interval(const std::vector<double>& samples);
 Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor,
                std::span<const std::function<Elapsed()>> batches, double deadline);
 
-// Collects samples until they are enough.
-class Sampling {
+// When samples are enough: as many as were asked for, or once the interval of their median is
+// narrow after the shortest time of sampling, or when the time is over, but for the fewest that say
+// something. Moments are in seconds of a steady clock.
+class StopRule {
  public:
   // `deadline` is when the row's budget is spent. A throttled GPU is sampled for whole periods of
   // its swings.
+  StopRule(const TimingPlan& plan, double start, double deadline, bool throttled);
+
+  // `interval()`, of the median over the median, takes time: it is not asked for at each sample.
+  bool enough(std::int64_t taken, double now, const std::function<double()>& interval);
+  bool late(double now) const { return now >= deadline_; }
+
+ private:
+  TimingPlan plan_;
+  double start_, deadline_, longest_, shortest_;
+  double looked_ = 0;  // at the interval, last
+};
+
+// Collects samples and the state of the GPU in them.
+class Sampling {
+ public:
+  // As StopRule.
   Sampling(const TimingPlan& plan, const GpuMonitor* monitor, double deadline,
            bool throttled = false);
 
@@ -128,12 +146,11 @@ class Sampling {
   struct Span {
     double from, to;
   };
-  TimingPlan plan_;
+  double target_;
   const GpuMonitor* monitor_;
-  double started_, deadline_, longest_, shortest_;
+  StopRule stop_;
   Timing timing_;
   std::vector<Span> spans_;  // when each sample was taken
-  double looked_ = 0;        // at the interval of the median, last
 };
 
 // Warms up and samples launches in rotation, in steady state and without a cool-down. Throws what

@@ -1,8 +1,9 @@
 """Runs gemm_bench inside a Python process, for kernels from Python files:
 
-    python3 -u run_in_python.py LIBRARY FILE[,FILE...] gemm_bench ARGUMENT...
+    python3 -u run_in_python.py LIBRARY
 
-gemm_bench starts this for each benchmark of a --gemm_kernel=FILE.py. Such a file defines
+gemm_bench starts this for each benchmark of a --gemm_kernel=FILE.py, with the case as a JSON object
+at standard input (bench/run/request.hpp). Such a file defines
 
     def prepare(problem, a, b, c):  # or another name, for FILE.py:NAME
         ...                         # untimed, once per operand set; a, b, c are Matrix
@@ -16,6 +17,7 @@ Everything here is for one process and one thread. It needs Python 3.10 and noth
 import ctypes
 import importlib.util
 import itertools
+import json
 import os
 import resource
 import signal
@@ -214,25 +216,23 @@ def one_line(error: BaseException, file: str) -> str:
     return f"{where}: {type(error).__name__}: {text}".removesuffix(": ")
 
 
-def take_token() -> bytes:
-    """As take_token() in C++: what is at standard input, which is empty from then on."""
-    token = b""
-    while (letter := os.read(0, 1)) not in (b"", b"\n"):
-        token += letter
+def take_request() -> bytes:
+    """As take_request() in C++: what is at standard input, which is empty from then on."""
+    request = sys.stdin.buffer.read()
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     os.close(empty)
-    return token
+    return request
 
 
-def main(library: str, files: str, *arguments: str) -> None:
+def main(library: str) -> None:
     """Runs gemm_bench; does not return."""
     # As become_child() in C++, before a file is imported.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    token = take_token()
+    request = take_request()
     sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
-    modules = Files(files.split(","))
+    modules = Files(json.loads(request)["python"])
     call, number, text = ctypes.POINTER(Call), ctypes.c_int64, ctypes.c_void_p
     functions = (
         ctypes.CFUNCTYPE(None, call, ctypes.POINTER(text))(modules.unsupported),
@@ -242,8 +242,7 @@ def main(library: str, files: str, *arguments: str) -> None:
     )
     addresses = [ctypes.cast(each, text).value for each in functions]
     table = (text * 5)(*addresses, ctypes.addressof(modules.raised))
-    argv = (ctypes.c_char_p * len(arguments))(*map(os.fsencode, arguments))
-    ctypes.CDLL(library).gemm_bench_in_python(len(arguments), argv, table, token)
+    ctypes.CDLL(library).gemm_bench_in_python(table, request)
 
 
 if __name__ == "__main__":

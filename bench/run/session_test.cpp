@@ -1,5 +1,5 @@
 // What the record says of the device, after the rates of the time models have been set.
-#include "bench/run/suite.hpp"
+#include "bench/run/session.hpp"
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ MeasuredPeak memory_peak(const std::string& name, double bytes_per_second) {
   return one;
 }
 
-TEST(Suite, NamesTheDriverAsBeforeWhenRatesAreSet) {
+TEST(Session, NamesTheDriverAsBeforeWhenRatesAreSet) {
   ASSERT_EQ(setenv("XDG_CACHE_HOME", ::testing::TempDir().c_str(), 1), 0);
   const std::unique_ptr<Backend> host = make_host_backend();
   auto backend = std::make_unique<RenamingBackend>(*host);
@@ -48,10 +48,10 @@ TEST(Suite, NamesTheDriverAsBeforeWhenRatesAreSet) {
                          {memory_peak("DRAM_read", 1e11), memory_peak("L2_read", 2e11)}));
   Options options;
   options.peaks_from = PeaksFrom::stored;
-  const Suite suite(std::move(backend), options, {});
+  const Session session(std::move(backend), options, {});
   std::filesystem::remove(file);
-  EXPECT_EQ(suite.device().dram_bytes_per_second, 1e11);
-  EXPECT_EQ(suite.run_to_json()["device"]["driver"], "580.1");
+  EXPECT_EQ(session.device().dram_bytes_per_second, 1e11);
+  EXPECT_EQ(session.run_to_json()["device"]["driver"], "580.1");
 }
 
 }  // namespace

@@ -257,60 +257,61 @@ TEST(Sampling, EndsWhenTheMedianIsKnown) {
   EXPECT_EQ(timing.median_sm_hz(), 1.5e9);
 }
 
-TEST(Sampling, EndsWithTheBudgetAndSaysThatTheMedianIsNotKnown) {
-  FakeBatch slow(0.02, [] { return std::nullopt; });
-  TimingPlan plan;
-  plan.sampling_seconds = 1e-3;
-  plan.budget_seconds = 0.05;
-  const Timing timing = sample(plan, slow);
-  EXPECT_FALSE(timing.converged);
-  EXPECT_LT(timing.samples_seconds.size(), 6U);
-  EXPECT_GE(timing.samples_seconds.size(), 3U);
-  EXPECT_TRUE(timing.samples_sm_hz.empty());
+// At 0 s the samples begin, and at 10 s the row's budget is spent.
+TEST(StopRule, EndsWhenTheMedianIsKnownOrTheTimeIsOver) {
+  TimingPlan settled, seven, burst;
+  settled.sampling_seconds = 1;
+  settled.longest_sampling_seconds = 3;
+  settled.target = 0.01;
+  seven.samples = 7;
+  burst.state = State::burst;
+  burst.target = 0.01;
+  constexpr bool kThrottled = true;
+  const struct {
+    const TimingPlan& plan;
+    bool throttled;
+    std::int64_t taken;
+    double now, interval;
+    bool enough;
+  } cases[] = {
+      {settled, false, 50, 0.9, 0.001, false},  // too early
+      {settled, false, 50, 1.1, 0.001, true},
+      {settled, false, 50, 1.1, 0.02, false},
+      {settled, false, 5, 1.1, 0.001, false},  // five samples have no interval
+      {settled, false, 50, 3.1, 0.02, true},   // the longest time
+      {settled, false, 2, 9, 0.02, false},
+      {settled, false, 3, 9, 0.02, true},
+      {settled, kThrottled, 50, 1.1, 0.001, false},  // not two periods of the swings
+      {settled, kThrottled, 50, 2.1, 0.001, true},
+      {seven, false, 6, 9, 0.001, false},  // as many as were asked for
+      {seven, false, 7, 0.1, 1, true},
+      {seven, false, 1, 10.1, 1, true},
+      {seven, false, 0, 10.1, 1, false},  // one in any case
+      {burst, false, 6, 0.1, 0.001, true},
+      {burst, false, 50, 9, 0.02, false},
+      {burst, false, 5, 10.1, 0.02, false},  // fewer bursts say nothing
+      {burst, false, 6, 10.1, 0.02, true},
+  };
+  for (const auto& one : cases) {
+    StopRule rule(one.plan, 0, 10, one.throttled);
+    EXPECT_EQ(rule.enough(one.taken, one.now, [&] { return one.interval; }), one.enough)
+        << one.taken << " samples at " << one.now << " s, interval " << one.interval;
+    EXPECT_EQ(rule.late(one.now), one.now >= 10);
+  }
 }
 
-TEST(Sampling, TakesAsManyAsAskedUnlessTheBudgetEndsThem) {
-  FakeBatch batch(0.001, [] { return std::nullopt; });
+TEST(StopRule, LooksAtTheIntervalNowAndThen) {
   TimingPlan plan;
-  plan.samples = 7;
-  EXPECT_EQ(sample(plan, batch).samples_seconds.size(), 7U);
-  plan.samples = 100;
-  plan.budget_seconds = 0.02;
-  EXPECT_LT(sample(plan, batch).samples_seconds.size(), 30U);
-}
-
-// A budget that their rest exceeds leaves as few of them as say something.
-TEST(Sampling, BurstsEndWithTheBudgetButNotBeforeTheSixth) {
-  FakeBatch batch(0.001, [] { return std::nullopt; });
-  TimingPlan plan;
-  plan.state = State::burst;
-  plan.target = 1e-300;  // never reached, but by equal samples
-  plan.cooldown_seconds = 0.05;
-  plan.budget_seconds = 0.1;
-  EXPECT_EQ(sample(plan, batch).samples_seconds.size(), 6U);
-  plan.samples = 100;
-  EXPECT_LT(sample(plan, batch).samples_seconds.size(), 6U);
-}
-
-// A row that never converges is over when its budget is.
-TEST(Sampling, BurstsThatNeverConvergeEndWithTheBudget) {
-  class Random : public FakeBatch {
-   public:
-    Random() : FakeBatch(0, [] { return std::nullopt; }) {}
-    Elapsed time() override {
-      return {1e-3 * (2 + static_cast<double>(fill_value(Fill::uniform, 1, ++times))),
-              std::nullopt};
-    }
-  } batch;
-  TimingPlan plan;
-  plan.state = State::burst;
-  plan.target = 1e-300;
-  plan.cooldown_seconds = 1e-3;
-  plan.budget_seconds = 0.2;
-  const double start = now_seconds();
-  const Timing timing = sample(plan, batch);
-  EXPECT_LT(now_seconds() - start, 1);
-  EXPECT_FALSE(timing.converged);
+  plan.sampling_seconds = 0;
+  StopRule rule(plan, 0, 10, false);
+  int looks = 0;
+  for (int i = 10; i < 20; ++i) {
+    EXPECT_FALSE(rule.enough(i, 0.01 * i, [&] {
+      ++looks;
+      return 1.0;
+    }));
+  }
+  EXPECT_EQ(looks, 2);
 }
 
 TEST(BatchPlan, OfABurstIsAsLongAsItSays) {

@@ -257,9 +257,9 @@ std::optional<OthersLoad> others_between(const std::optional<CpuTimes>& before,
                     .steal_share = std::clamp(stolen / all, 0.0, 1.0)};
 }
 
-bool OthersLoad::disturbs() const {
+double OthersLoad::most_missing_cpus() const {
   constexpr double kCpus = 0.25, kShare = 0.01;
-  return missing_cpus() > std::max(kCpus, kShare * cpus);
+  return std::max(kCpus, kShare * cpus);
 }
 
 std::optional<double> load_average() {

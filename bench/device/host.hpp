@@ -62,7 +62,8 @@ struct OthersLoad {
   // Whether a time is doubtful. A product waits for its slowest thread, and a thread that gets
   // three quarters of a CPU takes a third longer: a quarter of a CPU is the limit. What monitors a
   // large host may take 1 % of it.
-  bool disturbs() const;
+  double most_missing_cpus() const;
+  bool disturbs() const { return missing_cpus() > most_missing_cpus(); }
 };
 
 // Nothing for less than 0.2 s: the kernel counts in ticks of 10 ms.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -20,12 +21,8 @@ namespace {
 
 // Clocks that are not fixed do not stay at one value below their maximum.
 constexpr double kBelowMaximum = 0.99, kStandsStill = 0.002;
-// What renewal and checks between the launches may change of it.
-constexpr double kSameClock = 0.005;
 
-// NVIDIA's figures: clocks at the power cap settle after about 3 s, and 1,000 launches give stable
-// results for 4096 x 4096 x 4096.
-constexpr double kWarmupAtCap = 3;
+// NVIDIA's figure: 1,000 launches give stable results for 4096 x 4096 x 4096.
 constexpr std::int64_t kFewestLaunches = 1000;
 
 // How far the means of the halves are apart, over the first; 0 of fewer than two values.
@@ -53,13 +50,6 @@ std::string span(const char* format, double least, double most, const char* unit
 
 std::string count(std::int64_t number, const char* what) {
   return thousands(number) + " " + what + (number == 1 ? "" : "s");
-}
-
-std::string text_of_sets(const Row& row) {
-  const double size =
-      static_cast<double>(row.rotation_sets) * bytes_minimum(row.which.problem) * 1e-6;
-  return count(row.rotation_sets, "operand set") +
-         formatted(size < 10 ? " (%.2g MB)" : " (%.0f MB)", size);
 }
 
 bool has_reason(const Row& row, std::string_view name) {
@@ -104,116 +94,87 @@ std::vector<Deviation> Results::deviations(const Row& row) const {
   const Timing& timing = row.timing;
   const Problem& p = row.which.problem;
   const bool fixed_frequency = test() == "fixed frequency",
+             gpu = run_.device.kind == Device::Kind::gpu,
              burst = options.timing.state == State::burst;
+  const double throttled = timing.gpu.throttled_share.value_or(0);
   std::vector<Deviation> found;
-  const auto add = [&](const char* code, std::optional<double> value, std::string text) {
-    found.push_back({.code = code, .value = value, .text = std::move(text), .limit = {}});
+  const auto off = [&](const char* code, std::optional<double> value = {},
+                       std::optional<double> limit = {}) {
+    found.push_back({code, value, limit, /*doubt=*/false});
   };
+  const auto doubt = [&](const char* code, std::optional<double> value = {},
+                         std::optional<double> limit = {}) {
+    found.push_back({code, value, limit, /*doubt=*/true});
+  };
+
   // At a fixed frequency the guideline recommends zeros.
-  if (!fixed_frequency && options.fill == Fill::normal)
-    add("other-distribution", {}, "normal input data, not uniform in [-1, 1]");
-  else if (!fixed_frequency && options.fill != Fill::uniform)
-    add("low-power-operands", {},
-        "input data of " + std::string(name_of(options.fill)) + " draws less power than real data");
-  const auto sets = static_cast<double>(row.rotation_sets);
-  const double cache = 2 * static_cast<double>(run_.device.last_level_cache_bytes);
-  if (!row.rated()) add("not-checked", {}, "a single sample, which is not checked: no rate");
-  if (const std::int64_t uses = row.checks ? row.checks->uses : 1; uses > 1)
-    add("reused-operands", static_cast<double>(uses),
-        "each operand set was used " + std::to_string(uses) + " times with the same values");
+  if (!fixed_frequency && options.fill != Fill::uniform)
+    off(options.fill == Fill::normal ? "other-distribution" : "low-power-operands");
+  const double bytes = static_cast<double>(row.rotation_sets) *
+                       std::max(to_device_bytes(p), from_device_bytes(p)),
+               cache = 2 * static_cast<double>(run_.device.last_level_cache_bytes);
+  if (!row.rated()) off("not-checked");
+  if (row.checks && row.checks->uses > 1)
+    off("reused-operands", static_cast<double>(row.checks->uses), 1);
   if (row.rotation_sets < 2)
-    add("one-operand-set", {}, "one operand set, which may stay in the cache");
-  else if (const double bytes = sets * std::max(to_device_bytes(p), from_device_bytes(p));
-           bytes <= cache)
-    add("cached-operands", bytes,
-        formatted("operand sets of %.0f MB do not exceed twice the last-level cache (%.0f MB)",
-                  bytes * 1e-6, cache * 1e-6));
+    off("one-operand-set");
+  else if (bytes <= cache)
+    off("cached-operands", bytes, cache);
   // A launch from Python takes up to 100 us.
   const double launch =
-      row.which.kernel->python.empty() ? options.timing.graph_below_seconds : 1e-4;
-  if (row.launch == "stream" && !row.which.transfer && row.seconds() < 0.9 * launch)
-    add("host-bound", row.seconds(),
-        "a short kernel without a CUDA graph: the host may limit the launch rate");
+      0.9 * (row.which.kernel->python.empty() ? options.timing.graph_below_seconds : 1e-4);
+  if (row.launch == "stream" && !row.which.transfer && row.seconds() < launch)
+    off("host-bound", row.seconds(), launch);
   if (constexpr double kPages = 4 << 20; timing.memory_kept_bytes > kPages)
-    add("memory-kept", timing.memory_kept_bytes,
-        formatted("%.0f MB more of the GPU's memory were in use after the samples than before",
-                  timing.memory_kept_bytes * 1e-6));
+    off("memory-kept", timing.memory_kept_bytes, kPages);
   if (burst)
-    add("burst", {}, "burst: the GPU was not in steady state");
-  else if (timing.warmup.watched.empty())
-    add("not-watched", {}, "no readings of clock and power");
-  else if (!timing.warmup.settled)
-    add("not-settled", timing.warmup.seconds,
-        formatted("clock or power still changed after %.2g s of warm-up", timing.warmup.seconds));
-  else if (timing.gpu.throttled_share.value_or(0) > 0 && timing.warmup.seconds < kWarmupAtCap)
-    add("short-warm-up", timing.warmup.seconds,
-        formatted("%.2g s of warm-up while throttled: clocks may oscillate for %g s",
-                  timing.warmup.seconds, kWarmupAtCap));
-  else if (timing.gpu.readings == 0)
-    add("power-not-watched", {}, "no readings of power");
-  if (const double drift = drift_of(timing.samples_sm_hz);
-      !burst && !(drift <= options.timing.flat))
-    add("clock-drift", drift,
-        formatted("the SM clock changed by %.2g %% during the samples", 100 * drift));
+    off("burst");
+  else if (gpu && timing.warmup.watched.empty())
+    off("not-watched");
+  else if (!timing.warmup.settled && !timing.warmup.watched.empty())
+    off("not-settled", timing.warmup.seconds);
+  else if (throttled > 0 && timing.warmup.seconds < kWarmupAtCap)
+    off("short-warm-up", timing.warmup.seconds, kWarmupAtCap);
+  else if (gpu && timing.gpu.readings == 0)
+    off("power-not-watched");
+  if (fixed_frequency && throttled > 0) off("clock-not-held", throttled, 0);
+  const std::int64_t launches = std::ssize(timing.samples_seconds) * row.batch;
+  if (launches < kFewestLaunches && !timing.converged)
+    off("few-launches", static_cast<double>(launches), static_cast<double>(kFewestLaunches));
+  if (!run_.environment.injected.empty()) off("injected");
+  if (const std::uint64_t others = run_.gpu_processes.value_or(0); others > 0)
+    off("shared-gpu", static_cast<double>(others), 0);
+  if (const auto share = run_.environment.recorded.find("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+      gpu && share != run_.environment.recorded.end())
+    off("mps-share", number_in<double>(share->second), 100);
+
+  // The time of a launch goes as its clock: a clock that is off by more than the interval may be
+  // wide makes the figure less certain than the interval says.
+  const double target = options.timing.target;
+  if (const double drift = drift_of(timing.samples_sm_hz); !burst && !(drift <= target))
+    doubt("clock-drift", drift, target);
   if (const auto sampled = timing.median_sm_hz(), before = timing.warmup.sm_hz;
       !burst && timing.warmup.settled && sampled && before &&
-      std::fabs(*sampled / *before - 1) > kSameClock)
-    add("other-clock", *sampled / *before - 1,
-        formatted("the SM clock of the samples is %+.2g %% from that of an undisturbed stretch",
-                  100 * (*sampled / *before - 1)));
-  if (fixed_frequency && timing.gpu.throttled_share.value_or(0) > 0)
-    add("clock-not-held", timing.gpu.throttled_share, "fixed frequency, but the GPU was throttled");
-  if (const std::int64_t launches = std::ssize(timing.samples_seconds) * row.batch;
-      launches < kFewestLaunches)
-    add("few-launches", static_cast<double>(launches),
-        "timed for " + thousands(launches) + " of at least " + thousands(kFewestLaunches) +
-            " launches");
+      !(std::fabs(*sampled / *before - 1) <= target))
+    doubt("other-clock", *sampled / *before - 1, target);
   const double interval = timing.median_interval();
   if (!timing.converged && std::isfinite(interval))
-    add("median-uncertain", interval,
-        formatted("the 95 %% interval of the median is %.2g %% wide, the target %.2g %%",
-                  100 * interval, 100 * options.timing.target));
+    doubt("median-uncertain", interval, target);
   else if (!timing.converged)
-    add("too-few-samples", {}, "too few samples for a 95 % interval of the median");
-  if (!run_.environment.injected.empty())
-    add("injected", {}, "injected code, such as a profiler: " + list_of(run_.environment.injected));
-  if (run_.device.kind == Device::Kind::cpu && row.host && row.host->disturbs())
-    add("busy-host", row.host->missing_cpus() / row.host->cpus,
-        formatted("a busy host: others used %.2g of %d CPUs meanwhile", row.host->missing_cpus(),
-                  row.host->cpus));
-  if (run_.gpu_processes.value_or(0) > 0)
-    add("shared-gpu", static_cast<double>(*run_.gpu_processes),
-        "other processes on the GPU: " + std::to_string(*run_.gpu_processes));
-  if (const auto share = run_.environment.recorded.find("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
-      run_.device.kind == Device::Kind::gpu && share != run_.environment.recorded.end())
-    add("mps-share", {}, "MPS gives this process " + share->second + " % of the GPU");
+    doubt("too-few-samples");
+  if (!gpu && row.host && row.host->disturbs())
+    doubt("busy-host", row.host->missing_cpus() / row.host->cpus,
+          row.host->most_missing_cpus() / row.host->cpus);
+  double slowed = 0;
   for (const auto& [name, share] : timing.gpu.reasons)
     if (name.find("slowdown") != std::string::npos || name.find("brake") != std::string::npos)
-      add("hardware-slowdown", share, name + formatted(" in %.0f %% of the readings", 100 * share));
+      slowed = std::max(slowed, share);
+  if (slowed > 0) doubt("hardware-slowdown", slowed, 0);
   return found;
 }
 
-std::string Results::conformance(const Row& row) const {
-  const Timing& timing = row.timing;
-  const auto kind = test();
-  std::string line = kind ? *kind + ", " : "";
-  line += std::string(name_of(run_.options.fill)) + ", " + text_of_sets(row);
-  if (row.which.transfer)
-    line += " with their copies (" + std::string(name_of(*row.which.transfer)) + ")";
-  if (run_.options.timing.state == State::burst)
-    line += formatted(", bursts of %lld launches after %.3g s idle",
-                      static_cast<long long>(row.batch), run_.options.timing.cooldown_seconds);
-  else
-    line += (timing.warmup.settled ? ", steady state after" : ", warmed up for") +
-            formatted(" %.1f s", timing.warmup.seconds);
-  if (const auto clock = timing.median_sm_hz()) line += formatted(" at %.0f MHz", *clock * 1e-6);
-  if (const auto power = watts(row)) line += formatted(" %.0f W", *power);
-  std::string reasons;
-  for (const auto& [name, share] : timing.gpu.reasons)
-    reasons += (reasons.empty() ? "" : ", ") + name;
-  if (!reasons.empty()) line += " (" + reasons + ")";
-  line += ", " + count(std::ssize(timing.samples_seconds), "sample");
-  return line;
+bool Results::in_doubt(const Row& row) const {
+  return std::ranges::any_of(deviations(row), &Deviation::doubt);
 }
 
 std::string Results::conformance() const {
@@ -256,9 +217,21 @@ std::string Results::conformance() const {
     line += run_.options.timing.cooldown_seconds > 0
                 ? formatted(", %.3g s idle before each", run_.options.timing.cooldown_seconds)
                 : ", no idle time between them";
-  if (const auto deviating =
-          std::ranges::count_if(rows, [&](const Row* row) { return !deviations(*row).empty(); }))
-    line += "; off-guideline: " + thousands(deviating) + " of " + thousands(std::ssize(rows));
+  std::int64_t off_guideline = 0, doubtful = 0;
+  std::map<std::string, std::int64_t> points;
+  for (const Row* row : rows) {
+    const std::vector<Deviation> all = deviations(*row);
+    off_guideline += !std::ranges::all_of(all, &Deviation::doubt);
+    doubtful += std::ranges::any_of(all, &Deviation::doubt);
+    for (const Deviation& one : all) points[one.code] += !one.doubt;
+  }
+  const std::string of = " of " + thousands(std::ssize(rows));
+  std::vector<std::string> named;
+  for (const auto& [code, times] : points)
+    if (times > 0) named.push_back(code + " " + thousands(times));
+  if (off_guideline > 0)
+    line += "; off-guideline: " + thousands(off_guideline) + of + " (" + list_of(named) + ")";
+  if (doubtful > 0) line += "; in doubt: " + thousands(doubtful) + of;
   return line;
 }
 

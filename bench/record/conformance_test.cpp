@@ -1,11 +1,13 @@
 // What a row says of how it was measured, and which test it was.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/base/text.hpp"
 #include "bench/record/record.hpp"
 
 namespace gemm::bench {
@@ -59,17 +61,6 @@ std::optional<std::string> test_of(const Conditions& run, const std::vector<Row>
   return results.test();
 }
 
-TEST(Conformance, TellsARowInALine) {
-  Results results(run_on_a_gpu());
-  const Row row = with_reason(settled_row(), "power cap", 1);
-  results.add("row", row);
-  EXPECT_EQ(
-      results.conformance(row),
-      "fixed power, uniform[-1,1], 3 operand sets (604 MB), steady state after 3.2 s at 1560 MHz "
-      "693 W (power cap), 1,240 samples");
-  EXPECT_TRUE(results.deviations(row).empty());
-}
-
 TEST(Conformance, TellsARunInALine) {
   Results results(run_on_a_gpu());
   EXPECT_EQ(results.conformance(), "");
@@ -77,13 +68,15 @@ TEST(Conformance, TellsARunInALine) {
   Row other = settled_row(1980e6);
   other.timing.warmup.seconds = 0.5;
   other.timing.converged = false;
+  other.timing.samples_seconds.resize(900);
+  other.timing.samples_sm_hz.resize(900);
   results.add("two", other);
   results.add("skipped", {.which = other.which, .skipped = "too large"});
   EXPECT_EQ(
       results.conformance(),
       "fixed power, uniform[-1,1], 3 operand sets, steady state after 0.5 to 3.2 s at 1560 to "
-      "1980 MHz 693 W (1 result throttled), 1,240 samples per result, no idle time between "
-      "them; off-guideline: 1 of 2");
+      "1980 MHz 693 W (1 result throttled), 900 to 1,240 samples per result, no idle time between "
+      "them; off-guideline: 1 of 2 (few-launches 1); in doubt: 1 of 2");
   Conditions rested = run_on_a_gpu();
   rested.options.timing.cooldown_seconds = 1;
   Results after(rested);
@@ -91,108 +84,118 @@ TEST(Conformance, TellsARunInALine) {
   EXPECT_TRUE(after.conformance().ends_with(", 1 s idle before each")) << after.conformance();
 }
 
-TEST(Conformance, SaysInWhichPointsARowDeviates) {
-  const auto deviations = [](const Conditions& run, const Row& row) {
-    std::string all;
-    for (const Deviation& one : Results(run).deviations(row))
-      all += one.code + ": " + one.text + "; ";
-    return all;
-  };
-  const auto has = [](const std::string& text, const char* part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
-  };
+// "few-launches 90 (1000); median-uncertain? 0.02 (0.015)"; with the question mark in doubt.
+std::string told(const Conditions& run, const Row& row) {
+  std::string all;
+  for (const Deviation& one : Results(run).deviations(row)) {
+    all += (all.empty() ? "" : "; ") + one.code + (one.doubt ? "?" : "");
+    if (one.value) all += formatted(" %.3g", *one.value);
+    if (one.limit) all += formatted(" (%.3g)", *one.limit);
+  }
+  return all;
+}
+
+TEST(Conformance, NamesThePointsOfTheGuidelineThatARowDoesNotMeet) {
   Conditions run = run_on_a_gpu();
+  EXPECT_EQ(told(run, settled_row()), "");
   run.options.fill = Fill::integers;
-  has(deviations(run, settled_row()),
-      "low-power-operands: input data of integers draws less power");
-  run = run_on_a_gpu();
-  EXPECT_EQ(deviations(run, settled_row()), "");
+  EXPECT_EQ(told(run, settled_row()), "low-power-operands");
   run.options.fill = Fill::normal;
-  has(deviations(run, settled_row()), "other-distribution");
+  EXPECT_EQ(told(run, settled_row()), "other-distribution");
   run.options.timing.state = State::burst;
-  has(deviations(run, settled_row()), "burst");
+  EXPECT_EQ(told(run, settled_row()), "other-distribution; burst");
 
   run = run_on_a_gpu();
   Row row = settled_row();
   row.rotation_sets = 1;
-  has(deviations(run, row), "one operand set");
+  EXPECT_EQ(told(run, row), "one-operand-set");
   row.which.problem = {64, 64, 64, Precision::f32};
   row.rotation_sets = 1024;
-  has(deviations(run, row), "do not exceed twice the last-level cache");
+  EXPECT_EQ(told(run, row), "cached-operands 3.36e+07 (1.26e+08)");
 
   row = settled_row();
   row.checks->uses = 4;
-  has(deviations(run, row), "each operand set was used 4 times");
+  EXPECT_EQ(told(run, row), "reused-operands 4 (1)");
   row.checks.reset();
-  has(deviations(run, row), "not-checked");
-  row = settled_row();
-  row.timing.warmup.sm_hz = 0.99 * row.timing.median_sm_hz().value_or(0);
-  has(deviations(run, row), "other-clock: the SM clock of the samples is +1 %");
+  EXPECT_EQ(told(run, row), "not-checked");
 
   row = settled_row();
   row.timing.warmup.settled = false;
-  has(deviations(run, row), "not-settled: clock or power still changed after 3.2 s");
-  EXPECT_EQ(Results(run).deviations(row)[0].value, 3.2);
+  EXPECT_EQ(told(run, row), "not-settled 3.2");
   row.timing.warmup.watched.clear();
-  has(deviations(run, row), "no readings of clock and power");
+  EXPECT_EQ(told(run, row), "not-watched");
   row = settled_row();
   row.timing.gpu.readings = 0;
-  has(deviations(run, row), "no readings of power");
-  row = settled_row();
-  row.timing.converged = false;
-  row.batch = 1000;
-  row.timing.samples_seconds = {1, 2};
-  has(deviations(run, row), "too-few-samples: too few samples");
-  row.timing.samples_seconds = {1, 1, 1, 2, 2, 2, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2};
-  EXPECT_EQ(Results(run).deviations(row)[0].code, "median-uncertain");
-  EXPECT_EQ(Results(run).deviations(row)[0].value, row.timing.median_interval());
-  has(deviations(run, with_reason(settled_row(), "thermal slowdown (software)", 0.5)),
-      "thermal slowdown");
-}
+  EXPECT_EQ(told(run, row), "power-not-watched");
 
-// Each on a row that has no other deviation, next to one that just conforms.
-TEST(Conformance, ChecksWarmUpLaunchesClockAndHost) {
-  const auto codes = [](const Conditions& run, const Row& row) {
-    std::string all;
-    for (const Deviation& one : Results(run).deviations(row)) all += one.code + " ";
-    return all;
-  };
-  const Conditions run = run_on_a_gpu();
-  Row row = with_reason(settled_row(), "power cap", 1);
-  row.timing.warmup.seconds = 3;
-  EXPECT_EQ(codes(run, row), "");
+  row = with_reason(settled_row(), "power cap", 1);
+  row.timing.warmup.seconds = kWarmupAtCap;
+  EXPECT_EQ(told(run, row), "");
   row.timing.warmup.seconds = 2.9;
-  EXPECT_EQ(codes(run, row), "short-warm-up ");
+  EXPECT_EQ(told(run, row), "short-warm-up 2.9 (3)");
   row = settled_row();
   row.timing.warmup.seconds = 0.5;
-  EXPECT_EQ(codes(run, row), "") << "not throttled";
-
-  row = settled_row();
-  row.timing.samples_seconds.assign(100, 1e-3);
-  row.timing.samples_sm_hz.assign(100, 1560e6);
-  row.batch = 10;
-  EXPECT_EQ(codes(run, row), "");
-  row.batch = 9;
-  EXPECT_EQ(codes(run, row), "few-launches ");
-
-  row = settled_row();
-  for (std::size_t i = 620; i < 1240; ++i) row.timing.samples_sm_hz[i] = 1570e6;
-  EXPECT_EQ(codes(run, row), "");
-  for (std::size_t i = 620; i < 1240; ++i) row.timing.samples_sm_hz[i] = 1580e6;
-  EXPECT_EQ(codes(run, row), "clock-drift ");
+  EXPECT_EQ(told(run, row), "") << "not throttled";
 
   row = settled_row();
   row.timing.samples_seconds.assign(1240, 20e-6);
   row.launch = "graph";
-  EXPECT_EQ(codes(run, row), "");
+  EXPECT_EQ(told(run, row), "");
   row.launch = "stream";
-  EXPECT_EQ(codes(run, row), "host-bound ");
+  EXPECT_EQ(told(run, row), "host-bound 2e-05 (4.5e-05)");
 
   row = settled_row();
   row.timing.memory_kept_bytes = 4 << 20;  // a page of an allocator
-  EXPECT_EQ(codes(run, row), "");
+  EXPECT_EQ(told(run, row), "");
   row.timing.memory_kept_bytes = 100e6;
-  EXPECT_EQ(codes(run, row), "memory-kept ");
+  EXPECT_EQ(told(run, row), "memory-kept 1e+08 (4.19e+06)");
+}
+
+// 1,000 launches or a narrow interval; how wide it is concerns the figure.
+TEST(Conformance, AThousandLaunchesMeetTheGuidelineAndAWideIntervalIsInDoubt) {
+  const Conditions run = run_on_a_gpu();
+  Row row = settled_row();
+  row.timing.samples_seconds.assign(100, 1e-3);
+  row.timing.samples_sm_hz.assign(100, 1560e6);
+  EXPECT_EQ(told(run, row), "") << "few launches whose interval is narrow";
+  row.timing.converged = false;
+  for (std::size_t i = 0; i < 100; i += 2) row.timing.samples_seconds[i] = 1.1e-3;
+  row.batch = 9;
+  EXPECT_EQ(told(run, row), "few-launches 900 (1e+03); median-uncertain? 0.0952 (0.015)");
+  row.batch = 10;
+  EXPECT_EQ(told(run, row), "median-uncertain? 0.0952 (0.015)");
+  EXPECT_TRUE(Results(run).in_doubt(row));
+  row.timing.samples_seconds.resize(2);
+  row.timing.samples_sm_hz.resize(2);
+  row.batch = 1000;
+  EXPECT_EQ(told(run, row), "too-few-samples?");
+}
+
+// By as much as the interval may be wide, which the options set.
+TEST(Conformance, AClockThatDriftsOrIsAnotherIsInDoubt) {
+  Conditions run = run_on_a_gpu();
+  Row row = settled_row();
+  const auto drift = [&](double hz) {
+    for (std::size_t i = 620; i < 1240; ++i) row.timing.samples_sm_hz[i] = hz;
+  };
+  drift(1580e6);
+  EXPECT_EQ(told(run, row), "");
+  drift(1590e6);
+  EXPECT_EQ(told(run, row), "clock-drift? 0.0192 (0.015)");
+  drift(std::nan(""));
+  EXPECT_TRUE(told(run, row).starts_with("clock-drift?"));
+  run.options.timing.target = 0.005;
+  drift(1570e6);
+  EXPECT_EQ(told(run, row), "clock-drift? 0.00641 (0.005)");
+
+  run = run_on_a_gpu();
+  row = settled_row();
+  row.timing.warmup.sm_hz = 1560e6 / 0.99;
+  EXPECT_EQ(told(run, row), "");
+  row.timing.warmup.sm_hz = 1560e6 / 0.98;
+  EXPECT_EQ(told(run, row), "other-clock? -0.02 (0.015)");
+  EXPECT_EQ(told(run, with_reason(settled_row(), "thermal slowdown (software)", 0.5)),
+            "hardware-slowdown? 1 (0)");
 }
 
 TEST(Conformance, AtAFixedFrequencyZerosAreRightAndThrottlingIsNot) {
@@ -230,28 +233,21 @@ TEST(Test, IsUnknownWithoutReadingsOfTheGpu) {
   EXPECT_EQ(test_of(run, {settled_row()}), std::nullopt);
 }
 
-std::vector<std::string> codes(const Conditions& run, const Row& row) {
-  std::vector<std::string> all;
-  for (const Deviation& one : Results(run).deviations(row)) all.push_back(one.code);
-  return all;
-}
-
 TEST(Conformance, SaysWhatElseRanOrWasInjected) {
-  using Codes = std::vector<std::string>;
   Conditions run = run_on_a_gpu();
   run.gpu_processes = 0;
-  EXPECT_EQ(codes(run, settled_row()), Codes{});
+  EXPECT_EQ(told(run, settled_row()), "");
   run.environment.recorded = {{"OMP_NUM_THREADS", "4"}};
   run.environment.removed = {{"CUDA_LAUNCH_BLOCKING", "1"}};
-  EXPECT_EQ(codes(run, settled_row()), Codes{});
+  EXPECT_EQ(told(run, settled_row()), "");
   run.environment.injected = {"libcuda-injection.so"};
-  EXPECT_EQ(codes(run, settled_row()), Codes{"injected"});
+  EXPECT_EQ(told(run, settled_row()), "injected");
   run = run_on_a_gpu();
   run.gpu_processes = 2;
-  EXPECT_EQ(codes(run, settled_row()), Codes{"shared-gpu"});
+  EXPECT_EQ(told(run, settled_row()), "shared-gpu 2 (0)");
   run = run_on_a_gpu();
   run.environment.recorded = {{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50"}};
-  EXPECT_EQ(codes(run, settled_row()), Codes{"mps-share"});
+  EXPECT_EQ(told(run, settled_row()), "mps-share 50 (100)");
 }
 
 // Kernels on a GPU do not wait for the host's CPUs.
@@ -259,15 +255,23 @@ TEST(Conformance, ABusyHostDisturbsResultsOfTheCpu) {
   Row row = settled_row();
   row.host = OthersLoad{.cpus = 16, .busy_share = 0.5, .steal_share = 0.125};
   Conditions run = run_on_a_gpu();
-  EXPECT_TRUE(codes(run, row).empty());
+  EXPECT_EQ(told(run, row), "");
   run.device.kind = Device::Kind::cpu;
-  const auto found = Results(run).deviations(row);
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].code, "busy-host");
-  EXPECT_DOUBLE_EQ(*found[0].value, 0.625);
-  EXPECT_NE(found[0].text.find("10 of 16 CPUs"), std::string::npos) << found[0].text;
+  EXPECT_EQ(told(run, row), "busy-host? 0.625 (0.0156)");
   row.host = OthersLoad{.cpus = 16, .busy_share = 0.005};
-  EXPECT_TRUE(codes(run, row).empty());
+  EXPECT_EQ(told(run, row), "");
+}
+
+// A CPU has no readings of its clock and power, so it never settles.
+TEST(Conformance, WhatACpuCannotMeasureIsNoDeviation) {
+  Conditions run = run_on_a_gpu();
+  run.device.kind = Device::Kind::cpu;
+  run.gpu.reset();
+  Row row = settled_row();
+  row.timing.samples_sm_hz.clear();
+  row.timing.warmup = {.seconds = 0.25};
+  row.timing.gpu = {};
+  EXPECT_EQ(told(run, row), "");
 }
 
 }  // namespace

@@ -78,13 +78,12 @@ struct Conditions {
   std::optional<std::uint64_t> gpu_processes;  // of others, at the start
 };
 
-// A point in which a row deviates from NVIDIA's guideline for measurements: a code that stays, its
-// figure (bytes, seconds or a fraction) if it has one, and both in words.
+// What is to be said of how a row was measured, by a code that stays. Either a point of NVIDIA's
+// guideline that it does not meet, or, with `doubt`, why its own figure is less certain than it
+// should be. The value (bytes, seconds, a count, a fraction) was beyond the limit.
 struct Deviation {
   std::string code;
-  std::optional<double> value;
-  std::string text;  // for the console
-  std::optional<double> limit;
+  std::optional<double> value, limit;
   bool doubt = false;
 };
 
@@ -139,8 +138,8 @@ class Results {
   // the GPU reports or all rows show. Empty without readings of the GPU.
   std::optional<std::string> test() const;
   std::vector<Deviation> deviations(const Row& row) const;
-  // How a row, or the run so far, was measured, in a line.
-  std::string conformance(const Row& row) const;
+  bool in_doubt(const Row& row) const;
+  // How the run so far was measured, in a line.
   std::string conformance() const;
 
   nlohmann::ordered_json to_json(const Row& row) const;

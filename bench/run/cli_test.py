@@ -386,8 +386,7 @@ def test_rows_say_how_they_were_measured(tmp_path: Path) -> None:
     done = run(*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked", f"--benchmark_out={out}")
     document = record(out)
     (row,) = document["benchmarks"]
-    assert "not-watched" in codes(row)
-    assert "* off-guideline: no readings of clock and power" in done.stdout
+    assert not {"not-watched", "not-settled"} & {*codes(row)}, "a CPU has no such readings"
     assert row["gemm"]["clocks"]["sm_hz"] is None
     assert row["gemm"]["fingerprint"] is None, "only GPU code has one"
     assert row["gemm"]["device_code"] == []
@@ -410,7 +409,7 @@ def test_what_deviates_from_the_guideline_says_so(tmp_path: Path) -> None:
     burst = ["--gemm_state=burst", "--gemm_cooldown=0.01", "--gemm_row_budget=1"]
     done = run(*few, "--gemm_fill=normal", *burst)
     assert "normal, " in done.stdout
-    assert "burst: the GPU was not in steady state" in done.stdout
+    assert re.search(r"off-guideline: 1 of 1 \(burst 1, .*other-distribution 1", done.stdout)
 
 
 def test_one_sample_is_for_profilers_and_has_no_rate(tmp_path: Path) -> None:

@@ -83,6 +83,14 @@ std::string above_peak_text(const Peak* peak, const Row& row) {
   return "";
 }
 
+// "clock-drift 6 % (limit 1.5 %)"
+std::string doubt_text(const Deviation& doubt) {
+  std::string text = doubt.code;
+  if (doubt.value) text += formatted(" %.2g %%", 100 * *doubt.value);
+  if (doubt.limit) text += formatted(" (limit %.2g %%)", 100 * *doubt.limit);
+  return text;
+}
+
 // "OMP_NUM_THREADS=4; removed: CUBLAS_LOGINFO_DBG=1; injected: libcuda-injection.so"; empty where
 // nothing is unusual.
 std::string surroundings(const Conditions& run) {
@@ -250,8 +258,9 @@ std::string Console::result(const std::string& name, const Row& row, const std::
   for (const Column column : shape.columns)
     if (column != Column::name)
       text += " " + right(cell(column, row), kHeads[static_cast<std::size_t>(column)].width);
-  const std::vector<Deviation> deviations = results_.deviations(row);
-  text += deviations.empty() ? " " : "*";
+  std::vector<Deviation> doubts = results_.deviations(row);
+  std::erase_if(doubts, [](const Deviation& one) { return !one.doubt; });
+  text += doubts.empty() ? " " : "*";
   if (!progress.empty()) text += " " + progress;
   text = line(text, width);
   if (row.versus)
@@ -266,9 +275,9 @@ std::string Console::result(const std::string& name, const Row& row, const std::
             above_peak_text(compute_peak(results_.run().peaks, row.which.problem.precision), row);
         !why.empty() && explained_.insert("above_peak").second)
       text += note(why, width);
-  for (const Deviation& deviation : deviations)
-    if (explained_.insert(deviation.code).second)
-      text += note("* off-guideline: " + deviation.text, width);
+  for (const Deviation& doubt : doubts)
+    if (explained_.insert(doubt.code).second)
+      text += note("* in doubt: " + doubt_text(doubt), width);
   return text;
 }
 

@@ -113,12 +113,12 @@ TEST(Console, SeparatesALargeRatioFromItsNeighbour) {
   EXPECT_NE(last.find(" 200 cuBLASLt"), std::string::npos) << last;
 }
 
-TEST(Console, ExplainsEachKindOfDeviationOnce) {
+TEST(Console, ExplainsEachKindOfDoubtOnce) {
   Results results(on_a_gpu());
   const Row row = timed(kOurs, Precision::f32, 40);
   Console console(results, 20);
   const std::string first = console.result("one", row, "", std::nullopt);
-  EXPECT_NE(first.find("    * off-guideline: "), std::string::npos) << first;
+  EXPECT_NE(first.find("    * in doubt: median-uncertain"), std::string::npos) << first;
   EXPECT_EQ(lines_of(console.result("two", row, "", std::nullopt)).size(), 1U);
 }
 

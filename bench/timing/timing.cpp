@@ -218,7 +218,8 @@ Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor,
     if (!last.empty())
       warmup.sm_hz = std::accumulate(last.begin(), last.end(), 0.0) / std::ssize(last);
     warmup.settled = warmup.seconds >= window && watched && clock_flat && power_flat;
-    if (!warmup.settled && warmup.seconds < longest) continue;
+    const bool enough = warmup.settled && (!warmup.throttled || warmup.seconds >= kWarmupAtCap);
+    if (!enough && warmup.seconds < longest) continue;
     if (batches.size() > 1)
       warmup.energy.why_not = "interleaved with another kernel";
     else if (monitor == nullptr)

@@ -17,6 +17,10 @@ namespace gemm::bench {
 
 enum class State { settled, burst };
 
+// The shortest warm-up of a GPU at its power cap: NVIDIA's guideline says that its clocks settle
+// after about 3 s.
+inline constexpr double kWarmupAtCap = 3;
+
 struct TimingPlan {
   State state = State::settled;
   double warmup_seconds = 4;       // longest warm-up
@@ -102,7 +106,8 @@ double median_interval(const std::vector<double>& samples);
 
 // Runs batches, interleaved if there are several, until steady state: the halves of a window agree
 // in SM clock and in power. The window is 0.6 seconds, or two seconds at the power
-// cap, where clock and power swing with a period of a second for some seconds. Without anything to
+// cap, where clock and power swing with a period of a second for some seconds, and where the
+// warm-up lasts at least kWarmupAtCap if the plan permits it. Without anything to
 // monitor (a CPU) it warms up for a quarter of a second. Half of the time until the row's deadline
 // is left to the samples in any case.
 Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor,

@@ -30,8 +30,8 @@ struct Options {
   std::string device = "auto";        // auto, cpu, or the index of a GPU
   std::string shapes;                 // empty: the usual ones
   std::vector<Precision> precisions;  // empty: the usual ones of the device
-  std::vector<Layout> layouts = {Layout::nn};
-  bool variants = false;  // the points of tuning spaces too
+  std::vector<Layout> layouts;        // empty: nn
+  bool variants = false;              // the points of tuning spaces too
   Fill fill = Fill::uniform;
   std::uint64_t seed = 1;
   bool rotate = true;  // through several operand sets

@@ -21,6 +21,7 @@
 
 #include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
+#include "bench/cases/default_suite.hpp"
 #include "bench/run/answer.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/command_line.hpp"
@@ -100,7 +101,10 @@ nlohmann::ordered_json custom_context(const std::string& flag) {
 void print_help(const char* program) {
   std::cout
       << "Benchmarks matrix multiplication kernels: verifies each, times it, and compares it with "
-         "the\ndevice's peak and with libraries.\n\n"
+         "the\ndevice's peak and with libraries. Without a filter, sizes, precisions, layouts or "
+         "variants the\ndefault suite runs, for at most ten minutes on a GPU; each of these "
+         "options "
+         "means all kernels.\n\n"
       << "  " << program << " --benchmark_filter=Tiled        the tiled family\n"
       << "  " << program << " --gemm_shapes=4096,64x8192x512  other sizes\n"
       << "  " << program << " --benchmark_filter=EndToEnd     with copies from and to the "
@@ -275,14 +279,24 @@ int run(int argc, char** argv) {
   std::string why_no_gpu;
   std::unique_ptr<Backend> backend = open_device(options, why_no_gpu);
   const DeviceInfo device = backend->device();
+  std::vector<std::string> google_arguments(argv, argv + argc);
   const bool users = !options.kernels.empty();
+  const bool all_by_default = !users && options.shapes.empty() && options.precisions.empty() &&
+                              options.layouts.empty() && !options.variants &&
+                              google_flag(google_arguments, "filter").empty() &&
+                              !google_switch(google_arguments, "list_tests");
+  if (options.layouts.empty()) options.layouts = {Layout::nn};
   if (options.shapes.empty())
     options.shapes = !users ? "default" : device.kind == Device::Kind::gpu ? "4096" : "512";
   if (options.precisions.empty()) options.precisions = usual_precisions(device.kind);
   std::vector<Case> cases =
-      make_cases(parse_shapes(options.shapes, device.kind), options.precisions, device.kind,
-                 options.variants, options.layouts);
-  std::vector<std::string> google_arguments(argv, argv + argc);
+      all_by_default ? default_suite(device.kind,
+                                     [&](const Case& one) {
+                                       return !one.kernel->unsupported ||
+                                              !one.kernel->unsupported(one.problem, device);
+                                     })
+                     : make_cases(parse_shapes(options.shapes, device.kind), options.precisions,
+                                  device.kind, options.variants, options.layouts);
   if (users && google_flag(google_arguments, "filter").empty())
     std::erase_if(cases, [](const Case& one) { return !one.kernel->is_users(); });
   const std::string out = google_flag(google_arguments, "out");

@@ -12,6 +12,7 @@ namespace gemm::bench {
 namespace {
 
 std::function<std::string(std::size_t)> status_line;  // empty: none
+const char* phase = "";
 
 void clear() {
   if (status_line) std::cout << "\r\033[K" << std::flush;
@@ -37,11 +38,24 @@ std::optional<std::size_t> terminal_width() {
   return known ? size.ws_col : kUsual;
 }
 
+bool colours() {
+  const char* none = std::getenv("NO_COLOR");
+  return terminal_width() && (none == nullptr || *none == '\0');
+}
+
 void show_status(std::function<std::string(std::size_t width)> line) {
+  phase = "";
   if (!terminal_width()) return;
   status_line = std::move(line);
   draw();
 }
+
+void show_phase(const char* now) {
+  phase = now;
+  const AboveStatus redrawn;
+}
+
+const char* shown_phase() { return phase; }
 
 void end_status() {
   clear();

@@ -16,13 +16,22 @@ bool has(const std::vector<T>& all, const T& one) {
 
 }  // namespace
 
-std::string Case::name() const {
+std::string Case::kernel_name() const {
   const std::string way =
       transfer ? std::string(kEndToEnd) + "/" + std::string(name_of(*transfer)) + "/" : "";
   const std::string layout =
       problem.layout == Layout::nn ? "" : "/layout:" + std::string(name_of(problem.layout));
-  return way + kernel->label() + layout + "/" + std::string(traits_of(problem.precision).name) +
-         "/" + name_of(Shape{problem.m, problem.n, problem.k});
+  return way + kernel->label() + layout;
+}
+
+std::string Case::size() const {
+  const bool cube = problem.m == problem.n && problem.n == problem.k;
+  return cube ? std::to_string(problem.m) : name_of(Shape{problem.m, problem.n, problem.k});
+}
+
+std::string Case::name() const {
+  return kernel_name() + "/" + std::string(traits_of(problem.precision).name) + "/" +
+         name_of(Shape{problem.m, problem.n, problem.k});
 }
 
 std::vector<Case> make_cases(const std::vector<Shape>& shapes,

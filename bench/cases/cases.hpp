@@ -20,6 +20,9 @@ struct Case {
   // "Tiled/tile:16/f32/1024x1024x768", "Tiled/tile:16/layout:nt/f32/1024x1024x768" where it is not
   // nn, "EndToEnd/pinned/Tiled/tile:16/f32/1024x1024x768"
   std::string name() const;
+  // What is before the precision, and the size: "4096", "64x8192x512".
+  std::string kernel_name() const;
+  std::string size() const;
   bool operator==(const Case&) const = default;
 };
 

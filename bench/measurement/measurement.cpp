@@ -6,6 +6,7 @@
 #include "bench/base/clock.hpp"
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
+#include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
 
 namespace gemm::bench {
@@ -57,6 +58,7 @@ std::int64_t Measurement::sets_to_verify() const {
 }
 
 Verdict Measurement::verify_until(double deadline) {
+  show_phase("verifying");
   data_->poison();
   if (end_to_end_) end_to_end_->poison();
   for (const Launch& launch : launches_) {
@@ -236,6 +238,7 @@ void Measurement::begin(const TimingPlan& plan, double seconds_left) {
 }
 
 void Measurement::begin_samples(const Warmup& warmup) {
+  show_phase("sampling");
   warmup_ = warmup;
   if (!ring_) batch_->rewind();
   sampling_.emplace(plan_, monitor_, deadline_, warmup.throttled);

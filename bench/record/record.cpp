@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <tuple>
 #include <type_traits>
 
 #include "bench/base/clock.hpp"
@@ -270,13 +271,11 @@ bool Results::all_timed(const std::string& name, std::int64_t repetitions) const
   return true;
 }
 
-const Row* Results::fastest_row(bool library,
-                                const std::function<bool(const Problem&)>& counts) const {
+const Row* Results::fastest_row(const std::function<bool(const Row&)>& counts) const {
   const Row* best = nullptr;
   for (const auto& [name, rows] : rows_) {
     const Row& row = rows.back();
-    if (row.rated() && !row.which.transfer && row.which.kernel->is_library() == library &&
-        counts(row.which.problem) &&
+    if (row.rated() && !row.which.transfer && counts(row) &&
         (best == nullptr || row.flop_per_second() > best->flop_per_second()))
       best = &row;
   }
@@ -284,7 +283,8 @@ const Row* Results::fastest_row(bool library,
 }
 
 std::optional<LibraryRate> Results::library_rate(const Problem& p) const {
-  if (const Row* row = fastest_row(true, [&](const Problem& of) { return of == p; }))
+  if (const Row* row = fastest_row(
+          [&](const Row& of) { return of.which.kernel->is_library() && of.which.problem == p; }))
     return LibraryRate{row->which.kernel->label(), row->flop_per_second()};
   const auto found = std::ranges::find(library_rates_, p, &std::pair<Problem, LibraryRate>::first);
   return found == library_rates_.end() ? std::nullopt : std::optional(found->second);
@@ -323,15 +323,41 @@ std::optional<double> Results::of_library(const Row& row) const {
 }
 
 std::vector<Results::Best> Results::fastest() const {
+  std::map<const Row*, bool> sure;
+  for (const auto& [name, rows] : rows_) sure[&rows.back()] = !in_doubt(rows.back());
+  const auto fastest = [&](const Problem& p, bool library) {
+    return fastest_row([&](const Row& row) {
+      return row.which.problem == p && row.which.kernel->is_library() == library && sure.at(&row);
+    });
+  };
+  const auto half = [](const Row& row) { return row.timing.median_interval() / 2; };
+  std::vector<Problem> problems;
+  for (const auto& [name, rows] : rows_)
+    if (const Problem& p = rows.back().which.problem;
+        std::ranges::find(problems, p) == problems.end())
+      problems.push_back(p);
+  std::ranges::sort(problems, {}, [](const Problem& p) {
+    return std::tuple(p.precision, p.layout, flop(p), p.m, p.n);
+  });
   std::vector<Best> all;
-  for (const PrecisionTraits& traits : kPrecisions) {
-    const Row* best =
-        fastest_row(false, [&](const Problem& of) { return of.precision == traits.precision; });
-    if (best == nullptr) continue;
-    const Problem& p = best->which.problem;
-    const auto library = library_rate(p);
-    all.push_back({best, best->which.kernel->label() + " " + name_of(Shape{p.m, p.n, p.k}),
-                   library ? library->label : "", of_library(*best)});
+  for (const Problem& p : problems) {
+    const Row* ours = fastest(p, false);
+    if (ours == nullptr) continue;
+    Best& best = all.emplace_back(Best{ours, half(*ours), "", {}, {}});
+    const auto stand_in =
+        std::ranges::find(library_rates_, p, &std::pair<Problem, LibraryRate>::first);
+    if (const auto& versus = ours->versus; versus && versus->library) {
+      best.library = versus->kernel;
+      best.ratio = versus->ratio;
+      best.ratio_half = (versus->high - versus->low) / 2 / versus->ratio;
+    } else if (const Row* library = fastest(p, true)) {
+      best.library = library->which.kernel->label();
+      best.ratio = ours->flop_per_second() / library->flop_per_second();
+      best.ratio_half = std::hypot(best.row_half, half(*library));
+    } else if (stand_in != library_rates_.end()) {
+      best.library = stand_in->second.label;
+      best.ratio = ours->flop_per_second() / stand_in->second.flop_per_second;
+    }
   }
   return all;
 }

@@ -125,13 +125,15 @@ class Results {
   std::optional<double> of_library(const Row& row) const;
   bool any_failed() const;
 
-  // Of a precision: the fastest kernel that is no library, and its speed over that of the fastest
-  // library on the same problem. By precision, in the order of kPrecisions.
+  // Of a problem: the fastest of our kernels, and its speed over that of the fastest library, each
+  // with half of its interval as a fraction. Rows in doubt do not count.
   struct Best {
     const Row* row;
-    std::string name, library;  // "Tiled/tile:16 1024x1024x768", "cuBLAS"; empty: no library
-    std::optional<double> ratio;
+    double row_half;
+    std::string library;  // empty: none
+    std::optional<double> ratio, ratio_half;
   };
+  // By precision, then by size.
   std::vector<Best> fastest() const;
 
   // "fixed power": clocks float under the power cap. "fixed frequency": they were set, which
@@ -147,8 +149,8 @@ class Results {
   nlohmann::ordered_json run_to_json() const;
 
  private:
-  // The fastest by the last repetitions without transfers, of a library or of the other kernels.
-  const Row* fastest_row(bool library, const std::function<bool(const Problem&)>& counts) const;
+  // The fastest of the last repetitions without transfers that count.
+  const Row* fastest_row(const std::function<bool(const Row&)>& counts) const;
   std::optional<Clocks> clocks_of(const Row& row) const;
   std::optional<Roof> roof_of(const Row& row, const Clocks& clocks = {}) const;
 

@@ -1,12 +1,12 @@
 #include "bench/run/console.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <utility>
 
 #include "bench/base/clock.hpp"
+#include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
 #include "build_info.hpp"
 #include "kernels/libraries.hpp"
@@ -14,7 +14,7 @@
 namespace gemm::bench {
 namespace {
 
-constexpr std::size_t kIndent = 4, kShortestName = 26;
+constexpr std::size_t kIndent = 4, kShortestName = 16;
 
 std::string percent_text(const std::optional<double>& share) {
   return share ? formatted("%.1f", 100 * *share) : "-";
@@ -22,6 +22,15 @@ std::string percent_text(const std::optional<double>& share) {
 
 std::string whole_text(const std::optional<double>& value, double scale) {
   return value ? std::to_string(std::llround(*value * scale)) : "-";
+}
+
+// Half of an interval, in percent.
+std::string half_text(const std::optional<double>& half) {
+  return half && std::isfinite(*half) ? formatted("%.2g", 100 * *half) : "-";
+}
+
+std::string type_of(const Case& which) {
+  return std::string(traits_of(which.problem.precision).name);
 }
 
 std::string left(const std::string& text, std::size_t width) {
@@ -157,11 +166,18 @@ std::string shortened(const std::string& text, std::size_t width) {
   return text.substr(0, front) + ".." + text.substr(text.size() - (width - kDots - front));
 }
 
-std::string status_line(const Progress& progress, const std::string& name,
-                        const GpuMonitor* monitor, std::size_t width) {
+std::string status_line(const Progress& progress, const Case& which, const GpuMonitor* monitor,
+                        std::size_t width) {
   const double now = now_seconds();
-  std::string start = std::to_string(progress.done()) + "/" + std::to_string(progress.total());
+  std::string start;
+  constexpr std::size_t kBar = 20, kWide = 80;
+  if (width >= kWide) {
+    const auto full = static_cast<std::size_t>(std::lround(kBar * progress.share(now)));
+    start = "[" + std::string(full, '#') + std::string(kBar - full, '-') + "] ";
+  }
+  start += std::to_string(progress.done()) + "/" + std::to_string(progress.total());
   if (const auto left = progress.seconds_left(now)) start += "  " + clock_text(*left) + " left";
+  if (*shown_phase() != '\0') start += "  " + std::string(shown_phase());
   std::string end;
   constexpr double kRecent = 15;  // longer than any interval of readings
   const std::vector<GpuReading> readings =
@@ -171,6 +187,7 @@ std::string status_line(const Progress& progress, const std::string& name,
     if (const auto power = readings.back().power_w) end += formatted("  %.0f W", *power);
   }
   const std::size_t others = start.size() + 2 + end.size();
+  const std::string name = which.kernel_name() + " " + type_of(which) + " " + which.size();
   return shortened(start + "  " + shortened(name, width - std::min(width, others)) + end, width);
 }
 
@@ -178,18 +195,45 @@ namespace {
 
 struct Head {
   const char* title;
-  std::size_t width;
+  std::size_t width;  // 0: of the longest
 };
-constexpr Head kHeads[] = {{"Benchmark", 0}, {"Time", 9},        {"Rate", 13},
-                           {"% peak", 6},    {"% at clock", 10}, {"% library", 9},
-                           {"SM MHz", 6},    {"W", 4},           {"Samples", 7}};
+constexpr Head kHeads[] = {{"Benchmark", 0}, {"Type", 0},    {"Size", 0},   {"Time", 9},
+                           {"Rate", 13},     {"\u00b1%", 4}, {"% peak", 6}, {"% at clock", 10},
+                           {"% library", 9}, {"SM MHz", 6},  {"W", 4}};
 
 }  // namespace
+
+Console::Console(const Results& results, const std::vector<Case>& cases, bool colours)
+    : results_(results), colours_(colours) {
+  for (const Case& one : cases) {
+    longest_name_ = std::max(longest_name_, one.kernel_name().size());
+    longest_type_ = std::max(longest_type_, type_of(one).size());
+    longest_size_ = std::max(longest_size_, one.size().size());
+    longest_whole_ = std::max(longest_whole_, one.name().size());
+  }
+}
+
+std::size_t Console::width_of(Column column) const {
+  if (column == Column::type) return longest_type_;
+  if (column == Column::size) return longest_size_;
+  return kHeads[static_cast<std::size_t>(column)].width;
+}
+
+// Of each line; nothing where there are no colours.
+std::string Console::painted(const std::string& lines, const char* colour) const {
+  if (!colours_) return lines;
+  std::string all;
+  for (const std::string& one : parts_of(lines, '\n'))
+    all += "\033[" + std::string(colour) + "m" + one + "\033[0m\n";
+  return all;
+}
 
 // Those that the device can fill, without the less important ones if there is no room for names.
 Console::Layout Console::layout(Width width) const {
   const Conditions& run = results_.run();
-  Layout layout{{Column::name, Column::time, Column::rate}, longest_name_};
+  Layout layout{
+      {Column::name, Column::type, Column::size, Column::time, Column::rate, Column::interval},
+      longest_name_};
   if (std::ranges::any_of(run.peaks, [](const Peak& peak) { return peak.per_second.has_value(); }))
     layout.columns.push_back(Column::peak);
   const bool gpu = run.device.kind == Device::Kind::gpu;
@@ -197,13 +241,16 @@ Console::Layout Console::layout(Width width) const {
   layout.columns.push_back(Column::library);
   if (gpu) layout.columns.push_back(Column::clock);
   if (run.gpu) layout.columns.push_back(Column::power);
-  layout.columns.push_back(Column::samples);
-  if (!width) return layout;
-  for (const Column dispensable : {Column::samples, Column::power, Column::clock, Column::at_clock,
-                                   Column::library, Column::peak, Column::name}) {
+  if (!width) {
+    std::erase(layout.columns, Column::type);
+    std::erase(layout.columns, Column::size);
+    return {layout.columns, longest_whole_};
+  }
+  for (const Column dispensable : {Column::power, Column::clock, Column::at_clock, Column::peak,
+                                   Column::library, Column::time, Column::name}) {
     std::size_t others = 2;
     for (const Column column : layout.columns)
-      if (column != Column::name) others += 1 + kHeads[static_cast<std::size_t>(column)].width;
+      if (column != Column::name) others += 1 + width_of(column);
     const std::size_t room = *width - std::min(*width, others);
     layout.name_width = std::min(longest_name_, room);
     if (layout.name_width >= std::min(longest_name_, kShortestName)) break;
@@ -213,21 +260,41 @@ Console::Layout Console::layout(Width width) const {
 }
 
 std::string Console::cell(Column column, const Row& row) const {
-  const Timing& timing = row.timing;
-  if (column == Column::time) return time_text(row.seconds());
-  if (column == Column::rate && !row.rated()) return "-";
-  if (column == Column::rate) return rate_text(row.flop_per_second(), row.which.problem.precision);
-  if (column == Column::peak) return percent_text(results_.of_roof(row));
-  if (column == Column::at_clock) return percent_text(results_.of_roof_at_clock(row));
-  if (column == Column::library) return percent_text(results_.of_library(row));
-  if (column == Column::clock) return whole_text(timing.median_sm_hz(), 1e-6);
-  if (column == Column::samples) return std::to_string(timing.samples_seconds.size());
-  return whole_text(timing.warmup.energy.watts, 1);
+  switch (column) {
+    case Column::name:
+    case Column::type:
+    case Column::size:
+      break;  // named() has them
+    case Column::time:
+      return time_text(row.seconds());
+    case Column::rate:
+      return row.rated() ? rate_text(row.flop_per_second(), row.which.problem.precision) : "-";
+    case Column::interval:
+      return half_text(row.timing.median_interval() / 2);
+    case Column::peak:
+      return percent_text(results_.of_roof(row));
+    case Column::at_clock:
+      return percent_text(results_.of_roof_at_clock(row));
+    case Column::library:
+      return percent_text(results_.of_library(row));
+    case Column::clock:
+      return whole_text(row.timing.median_sm_hz(), 1e-6);
+    case Column::power:
+      return whole_text(row.timing.warmup.energy.watts, 1);
+  }
+  return "";
 }
 
-std::string Console::head(Width width) const {
+std::string Console::head(Width width, const std::optional<OthersLoad>& others) const {
   const Conditions& run = results_.run();
-  std::string all = line(device_text(run.device), width) + peaks_text(run.peaks, width);
+  std::string all;
+  if (others && others->disturbs())
+    all =
+        painted(line(formatted("Busy host: other programs use %.2g of %d CPUs; times are in doubt",
+                               others->missing_cpus(), others->cpus),
+                     width),
+                "33");
+  all += line(device_text(run.device), width) + peaks_text(run.peaks, width);
   if (run.overheads)
     all += line(formatted("Overheads: graph node %.2f us, launch %.2f us, pair of events %.2f us",
                           1e6 * run.overheads->graph_node, 1e6 * run.overheads->launch,
@@ -236,33 +303,42 @@ std::string Console::head(Width width) const {
   if (const std::string unusual = surroundings(run); !unusual.empty())
     all += line("Environment: " + unusual, width, kIndent);
   all += line(
-      "Time is the median of the samples. Each result was verified before and after it was timed.",
+      "Time is the median of the samples, \u00b1% half of its 95 % interval. Each result was "
+      "verified before and after it was timed.",
       width);
   const Layout shape = layout(width);
   std::string heads = left("Benchmark", shape.name_width);
   for (const Column column : shape.columns)
-    if (const Head& head = kHeads[static_cast<std::size_t>(column)]; head.width > 0)
-      heads += " " + right(head.title, head.width);
+    if (const Head& head = kHeads[static_cast<std::size_t>(column)]; column != Column::name)
+      heads += " " + (column == Column::type ? left(head.title, width_of(column))
+                                             : right(head.title, width_of(column)));
   return all + "\n" + line(heads, width) + line(std::string(columns_of(heads), '-'), width);
 }
 
-std::string Console::result(const std::string& name, const Row& row, const std::string& progress,
-                            Width width) {
-  if (!row.timed()) {
-    return line((width ? name : left(name, longest_name_)) + " " + row.why_untimed() +
-                    (progress.empty() ? "" : "  " + progress),
-                width, kIndent);
-  }
+// The first columns. Without a width the whole name, as in a filter.
+std::string Console::named(const Case& which, const std::string& suffix, std::size_t columns,
+                           Width width) const {
+  if (!width) return left(which.name() + suffix, columns);
+  return left(shortened(which.kernel_name() + suffix, columns), columns) + " " +
+         left(type_of(which), longest_type_) + " " + right(which.size(), longest_size_);
+}
+
+std::string Console::result(const Row& row, const std::string& progress, Width width) {
   const Layout shape = layout(width);
-  std::string text = left(width ? shortened(name, shape.name_width) : name, shape.name_width);
+  if (!row.timed())
+    return painted(line(named(row.which, "", shape.name_width, width) + " " + row.why_untimed() +
+                            (progress.empty() ? "" : "  " + progress),
+                        width, kIndent),
+                   row.failed.empty() ? "0" : "31");
+  std::string text = named(row.which, "", shape.name_width, width);
   for (const Column column : shape.columns)
-    if (column != Column::name)
-      text += " " + right(cell(column, row), kHeads[static_cast<std::size_t>(column)].width);
+    if (column > Column::size) text += " " + right(cell(column, row), width_of(column));
   std::vector<Deviation> doubts = results_.deviations(row);
   std::erase_if(doubts, [](const Deviation& one) { return !one.doubt; });
   text += doubts.empty() ? " " : "*";
   if (!progress.empty()) text += " " + progress;
   text = line(text, width);
+  if (!doubts.empty()) text = painted(text, "33");
   if (row.versus)
     text += note(
         formatted(
@@ -281,34 +357,51 @@ std::string Console::result(const std::string& name, const Row& row, const std::
   return text;
 }
 
-std::string Console::aggregate(const std::string& name, const std::string& time,
+std::string Console::aggregate(const Case& which, const std::string& name, const std::string& time,
                                const std::string& rate, Width width) const {
-  const std::size_t name_width = layout(width).name_width;
-  return line(
-      left(shortened(name, name_width), name_width) + " " + right(time, 9) + " " + right(rate, 13),
-      width);
+  return line(named(which, "_" + name, layout(width).name_width, width) + " " + right(time, 9) +
+                  " " + right(rate, 13),
+              width);
+}
+
+std::string Console::winners(Width width) const {
+  constexpr std::size_t kMost = 60, kWide = 80;
+  const std::vector<Results::Best> all = results_.fastest();
+  if (all.empty()) return "";
+  const bool wide = !width || *width >= kWide;
+  std::size_t names = 17;
+  for (const Results::Best& best : all)
+    names = std::max(names, best.row->which.kernel_name().size());
+  const std::size_t others = longest_type_ + longest_size_ + 2 + 14 + 5 + 7 + (wide ? 5 : 0);
+  if (width) names = std::min(names, *width - std::min(*width, others + (wide ? 20 : 0)));
+  const auto row = [&](const std::string& type, const std::string& size, const std::string& name,
+                       const std::string& rate, const std::string& half, const std::string& ratio,
+                       const std::string& ratio_half, const std::string& library) {
+    std::string text = left(type, longest_type_) + " " + right(size, longest_size_) + " " +
+                       left(shortened(name, names), names) + right(rate, 14) + right(half, 5) +
+                       right(ratio, 7) + (wide ? right(ratio_half, 5) : "");
+    const std::size_t room = width ? *width - std::min(*width, columns_of(text) + 1) : kMost;
+    return line(text + " " + shortened(library, room), width);
+  };
+  std::string text = "\n" + row("Type", "Size", "Fastest of ours", "Rate", "\u00b1%", "Ratio",
+                                "\u00b1%", "to library");
+  for (std::size_t i = 0; i < std::min(all.size(), kMost); ++i) {
+    const Results::Best& best = all[i];
+    const Case& which = best.row->which;
+    const std::string one =
+        row(type_of(which), which.size(), which.kernel_name(), cell(Column::rate, *best.row),
+            half_text(best.row_half),
+            best.ratio ? formatted("%.*f", *best.ratio < 99 ? 3 : 0, *best.ratio) : "-",
+            half_text(best.ratio_half), best.library);
+    const bool wins = best.ratio && *best.ratio * (1 - best.ratio_half.value_or(0)) > 1;
+    text += wins ? painted(one, "1") : one;
+  }
+  if (all.size() > kMost) text += line(formatted("and %zu more", all.size() - kMost), width);
+  return text;
 }
 
 std::string Console::summary(Width width) const {
-  std::vector<std::array<std::string, 6>> rows{
-      {"Precision", "Fastest kernel", "Rate", "% peak", "Ratio", " Library"}};
-  for (const Results::Best& best : results_.fastest())
-    rows.push_back({std::string(traits_of(best.row->which.problem.precision).name), best.name,
-                    cell(Column::rate, *best.row), cell(Column::peak, *best.row),
-                    best.ratio ? formatted("%.*f", *best.ratio < 99 ? 3 : 0, *best.ratio) : "-",
-                    best.library.empty() ? "" : " " + best.library});
-  std::size_t names = 0;
-  for (const auto& row : rows) names = std::max(names, row[1].size());
-  constexpr std::size_t kOthers = 10 + 14 + 7 + 7;
-  if (width) names = std::min(names, *width - std::min(*width, kOthers));
-  std::string text;
-  for (const auto& row : rows) {
-    std::string whole = left(row[0], 10) + left(shortened(row[1], names), names) +
-                        right(row[2], 14) + right(row[3], 7) + right(row[4], 7);
-    whole += shortened(row[5], width ? *width - std::min(*width, whole.size()) : row[5].size());
-    if (rows.size() > 1) text += (text.empty() ? "\n" : "") + line(whole, width);
-  }
-  std::string libraries;
+  std::string text = winners(width), libraries;
   for (const LoadedLibrary& library : loaded_libraries())
     libraries += (libraries.empty() ? "" : ", ") + library.name + " " + library.version +
                  (library.detail.empty() ? "" : " (" + library.detail + ")");

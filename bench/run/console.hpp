@@ -22,42 +22,61 @@ std::string time_text(double seconds);
 // Text of at most `width` columns, cut in its middle.
 std::string shortened(const std::string& text, std::size_t width);
 
-// "12/339  1:23 left  Tiled/tile:16/f32/4096x4096x4096  1755 MHz  650 W"
-std::string status_line(const Progress& progress, const std::string& name,
-                        const GpuMonitor* monitor, std::size_t width);
+// "[###-------] 12/339  1:23 left  warm-up  Tiled/tile:16 f32 4096  1755 MHz  650 W"
+std::string status_line(const Progress& progress, const Case& which, const GpuMonitor* monitor,
+                        std::size_t width);
 
 class Console {
  public:
-  // For names of up to so many columns.
-  Console(const Results& results, std::size_t longest_name)
-      : results_(results), longest_name_(longest_name) {}
+  // For results of these cases. Colours: yellow is a doubt, red a failure, bold faster than the
+  // library.
+  Console(const Results& results, const std::vector<Case>& cases, bool colours = false);
 
   // Each returns whole lines, none longer than `width`; without a width, lines of any length.
-  // Columns for which there is no room are left out.
+  // Columns for which there is no room are left out. With a width, precision and size have columns
+  // of their own.
   using Width = std::optional<std::size_t>;
-  // The device, its peaks, what is unusual around it, and the heads of the columns.
-  std::string head(Width width) const;
+  // The device and whether others make it busy, its peaks, what is unusual around it, and the heads
+  // of the columns.
+  std::string head(Width width, const std::optional<OthersLoad>& others = {}) const;
   // A result and its notes; `progress` ends its line where there is no status line.
-  std::string result(const std::string& name, const Row& row, const std::string& progress,
-                     Width width);
-  // Of an aggregate: its name, a time and a rate.
-  std::string aggregate(const std::string& name, const std::string& time, const std::string& rate,
-                        Width width) const;
-  // The fastest kernel of each precision next to the fastest library, and how all was measured.
+  std::string result(const Row& row, const std::string& progress, Width width);
+  // Of an aggregate: its name ("mean"), a time and a rate.
+  std::string aggregate(const Case& which, const std::string& name, const std::string& time,
+                        const std::string& rate, Width width) const;
+  // The fastest kernel of each problem next to the fastest library, and how all was measured.
   std::string summary(Width width) const;
 
  private:
-  enum class Column { name, time, rate, peak, at_clock, library, clock, power, samples };
+  enum class Column {
+    name,
+    type,
+    size,
+    time,
+    rate,
+    interval,
+    peak,
+    at_clock,
+    library,
+    clock,
+    power
+  };
   struct Layout {
     std::vector<Column> columns;
     std::size_t name_width;
   };
   Layout layout(Width width) const;
+  std::size_t width_of(Column column) const;
+  std::string named(const Case& which, const std::string& suffix, std::size_t columns,
+                    Width width) const;
   std::string cell(Column column, const Row& row) const;
+  std::string painted(const std::string& lines, const char* colour) const;
+  std::string winners(Width width) const;
 
   const Results& results_;
-  std::size_t longest_name_;
-  std::set<std::string> explained_;  // codes of deviations, and above_peak
+  std::size_t longest_name_ = 9, longest_type_ = 4, longest_size_ = 4, longest_whole_ = 20;
+  bool colours_;
+  std::set<std::string> explained_;  // codes of doubts, and above_peak
 };
 
 // "NVIDIA H200, 132 SMs, 1980 MHz"

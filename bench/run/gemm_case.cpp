@@ -39,7 +39,7 @@ void GemmCase::operator()(benchmark::State& state) {
   progress_.begin(case_, now_seconds());
   if (output_.status)
     show_status([this](std::size_t width) {
-      return status_line(progress_, case_.name(), session_.monitor(), width);
+      return status_line(progress_, case_, session_.monitor(), width);
     });
   Row row{.which = case_};
   measure(row);

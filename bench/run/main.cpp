@@ -327,8 +327,6 @@ int run(int argc, char** argv) {
   Session session(std::move(backend), options, command, environment);
   const std::string repetitions = google_flag(google_arguments, "repetitions");
   Progress progress(chosen, repetitions.empty() ? 1 : std::stoul(repetitions));
-  std::size_t longest_name = 20;
-  for (const Case& one : chosen) longest_name = std::max(longest_name, one.name().size());
   const bool console = format.empty() || format == "console";
   const bool aggregates_only = google_switch(google_arguments, "display_aggregates_only") ||
                                google_switch(google_arguments, "report_aggregates_only");
@@ -347,7 +345,7 @@ int run(int argc, char** argv) {
   const auto extra = custom_context(google_flag(google_arguments, "context"));
   RecordReporter record(session, extra, file.get(), write);
   RecordReporter printed_record(session, extra, nullptr, print);
-  TableReporter table(session, progress, longest_name);
+  TableReporter table(session, progress, chosen);
   benchmark::BenchmarkReporter* display =
       format == "json"  ? static_cast<benchmark::BenchmarkReporter*>(&printed_record)
       : format == "csv" ? benchmark::CreateDefaultDisplayReporter()  // not ours

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace gemm::bench {
@@ -50,6 +52,36 @@ TEST(Progress, TellsPrecisionsApart) {
     seconds.push_back(quick ? 1 : 5);
   }
   EXPECT_LT(largest_error(cases, seconds), 0.1);
+}
+
+TEST(Progress, TellsSizesApart) {
+  std::vector<Case> cases;
+  std::vector<double> seconds;
+  for (int i = 0; i < 40; ++i) {
+    const bool small = i % 4 == 0 || i > 30;
+    Case one = of(Precision::f32);
+    if (!small) one.problem.m = one.problem.n = one.problem.k = 4096;
+    cases.push_back(one);
+    seconds.push_back(small ? 1 : 5);
+  }
+  EXPECT_LT(largest_error(cases, seconds), 0.1);
+}
+
+TEST(Progress, TakesTheNearestSizeForOneThatHasNotRun) {
+  const auto cube = [](std::int64_t n, Precision precision) {
+    return Case{&kKernel, {n, n, n, precision}};
+  };
+  Progress progress({cube(512, Precision::f32), cube(4096, Precision::f32),
+                     cube(512, Precision::bf16), cube(8192, Precision::f32)},
+                    1);
+  double now = 0;
+  for (const auto& [size, seconds] : {std::pair(512, 1.0), std::pair(4096, 6.0)}) {
+    progress.begin(cube(size, Precision::f32), now);
+    now += seconds;
+    progress.end(now);
+  }
+  EXPECT_EQ(progress.seconds_left(now), 1 + 6);
+  EXPECT_EQ(progress.share(now), 0.5);
 }
 
 TEST(Progress, CountsTheRowThatRunsDownAndNeverBelowZero) {

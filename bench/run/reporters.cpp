@@ -1,10 +1,12 @@
 #include "bench/run/reporters.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <ostream>
 #include <string_view>
+#include <thread>
 
 #include "bench/base/clock.hpp"
 #include "bench/base/interrupt.hpp"
@@ -62,8 +64,15 @@ std::string text_of(const json& value, int indent = -1) {
 }  // namespace
 
 bool TableReporter::ReportContext(const Context&) {
+  std::optional<OthersLoad> others;
+  if (session_.device().kind == Device::Kind::cpu) {
+    constexpr auto kLook = std::chrono::milliseconds(250);
+    const auto before = read_cpu_times();
+    std::this_thread::sleep_for(kLook);
+    others = others_between(before, read_cpu_times());
+  }
   const AboveStatus above;
-  GetOutputStream() << console_.head(terminal_width()) << std::flush;
+  GetOutputStream() << console_.head(terminal_width(), others) << std::flush;
   return true;
 }
 
@@ -74,7 +83,7 @@ void TableReporter::print_aggregate(const Run& run) {
   const bool percentage = run.aggregate_unit == benchmark::kPercentage;
   const auto iterations = static_cast<double>(std::max<std::int64_t>(1, run.iterations));
   GetOutputStream() << console_.aggregate(
-      console_name(run),
+      row.which, run.aggregate_name,
       percentage ? formatted("%.2f %%", 100 * run.real_accumulated_time)
                  : time_text(run.real_accumulated_time / iterations),
       percentage ? formatted("%.2f %%", 100 * found->second.value)
@@ -94,7 +103,7 @@ void TableReporter::ReportRuns(const std::vector<Run>& runs) {
   }
   for_each_run(session_.results(), runs, [&](const Run& run, const Row* row) {
     if (row != nullptr)
-      GetOutputStream() << console_.result(console_name(run), *row, progress, width);
+      GetOutputStream() << console_.result(*row, progress, width);
     else
       print_aggregate(run);
   });

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/terminal.hpp"
 #include "bench/record/record_file.hpp"
 #include "bench/run/console.hpp"
 #include "bench/run/progress.hpp"
@@ -21,8 +22,8 @@ namespace gemm::bench {
 // The console: results above a status line on a terminal, else a line each.
 class TableReporter : public benchmark::BenchmarkReporter {
  public:
-  TableReporter(Session& session, const Progress& progress, std::size_t longest_name)
-      : session_(session), progress_(progress), console_(session.results(), longest_name) {}
+  TableReporter(Session& session, const Progress& progress, const std::vector<Case>& cases)
+      : session_(session), progress_(progress), console_(session.results(), cases, colours()) {}
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& runs) override;
   void Finalize() override;

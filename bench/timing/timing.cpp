@@ -13,6 +13,7 @@
 #include "bench/base/clock.hpp"
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
+#include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
 
 namespace gemm::bench {
@@ -160,6 +161,7 @@ double median_interval(const std::vector<double>& samples) {
 
 Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor,
                std::span<const std::function<Elapsed()>> batches, double deadline) {
+  show_phase("warm-up");
   Warmup warmup;
   const double start = now_seconds();
   const double cap = std::min(plan.warmup_seconds, (deadline - start) / 2);

@@ -14,17 +14,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "report"))
 
-from gemm_report.guideline import sentence  # noqa: E402
-from gemm_report.record import Record, Row, read_record  # noqa: E402
+from gemm_report.record import Departure, Record, Row, read_record  # noqa: E402
 
 RECORD = ROOT / "results" / "nvidia-h200" / "20261124T001124Z-2eef159e1407.json.gz"
 SHOWN = (
-    "Naive/f32/4096x4096x4096",
-    "Tiled/tile:32/f32/4096x4096x4096",
-    "StreamK/f32/4096x4096x4096",
-    "cuBLAS/math:default/f32/4096x4096x4096",
-    "WgmmaStreamK/bf16/4096x4096x4096",
-    "cuBLASLt/algo:best/bf16/4096x4096x4096",
+    ("Naive", "f32"),
+    ("StreamK", "f32"),
+    ("cuBLAS/math:default", "f32"),
+    ("WgmmaStreamK", "bf16"),
+    ("cuBLASLt/algo:best", "bf16"),
 )
 
 
@@ -36,19 +34,31 @@ def time_text(seconds: float) -> str:
 
 def console(record: Record) -> str:
     """Results as the console prints them."""
-    rows = {str(row.identity): row for row in record.rows}
-    width = max(map(len, SHOWN))
-    head = f"{'Benchmark':{width}}      Time          Rate % peak % at clock % library SM MHz    W"
-    lines = [f"{head} Samples", "-" * (len(head) + 8)]
+    rows = {(row.kernel_label, row.precision): row for row in record.rows if row.size == "4096"}
+    width = max(len(kernel) for kernel, _ in SHOWN)
+    head = f"{'Benchmark':{width}} Type Size      Time          Rate  \u00b1% % peak % at clock"
+    lines = [f"{head} % library SM MHz    W", "-" * (len(head) + 22)]
     said = set[str]()
-    for name in SHOWN:
-        row = rows[name]
-        lines.append(f"{name:{width}} {_cells(row)}{'*' if row.doubts else ''}")
+    for kernel, precision in SHOWN:
+        row = rows[kernel, precision]
+        cells = f"{kernel:{width}} {precision:4} {row.size} {_cells(row)}"
+        lines.append(f"{cells}{'*' if row.doubts else ''}")
         for one in row.doubts:
             if one.code not in said:
                 said.add(one.code)
-                lines.append(f"    * in doubt: {sentence(one)}")
+                lines.append(f"    * in doubt: {_doubt(one)}")
     return "\n".join(["```", *lines, "```"])
+
+
+def _doubt(one: Departure) -> str:
+    value, limit = ("" if n is None else f" {100 * n:.2g} %" for n in (one.value, one.limit))
+    return f"{one.code}{value}{limit and f' (limit{limit})'}"
+
+
+def _half(interval: float) -> str:
+    """Of an interval, in percent and at most four characters."""
+    half = 50 * interval
+    return f"{half:.{2 if half < 10 else 1 if half < 100 else 0}f}"
 
 
 def _cells(row: Row) -> str:
@@ -60,8 +70,9 @@ def _cells(row: Row) -> str:
     sm_hz = sorted(row.samples_sm_hz or [0])
     return (
         f"{time_text(row.seconds.median):>9} {row.flop_per_second * 1e-12:7.4g} TFLOP/s"
-        f" {of_peak:>6} {at_clock:>10} {library:>9} {sm_hz[len(sm_hz) // 2] * 1e-6:6.0f}"
-        f" {f'{row.power_w:.0f}' if row.power_w else '-':>4} {len(row.samples_seconds):7}"
+        f" {_half(row.median_interval or 0):>4} {of_peak:>6} {at_clock:>10} {library:>9}"
+        f" {sm_hz[len(sm_hz) // 2] * 1e-6:6.0f}"
+        f" {f'{row.power_w:.0f}' if row.power_w else '-':>4}"
     )
 
 

@@ -398,6 +398,17 @@ def test_rows_say_how_they_were_measured(tmp_path: Path) -> None:
     assert 0 < run_keys["time"]["kernel_seconds"] < run_keys["time"]["wall_seconds"]
 
 
+def test_the_default_suite_runs_if_nothing_else_is_asked_for() -> None:
+    nothing = [*QUICK, "--gemm_run_budget=1e-9"]  # all that it has is skipped
+    said = re.findall(r"^(Cpu\w+)/f32/(\d+)x.* SKIPPED", run(*nothing).stdout, re.MULTILINE)
+    sizes = ["128", "256", "512", "1000", "1024"]
+    assert [size for kernel, size in said if kernel == "CpuBlocked"] == sizes
+    assert [size for kernel, size in said if kernel == "CpuNaive"] == ["512"]
+    for one in ("--gemm_shapes=256,512", "--gemm_layouts=nn", "--benchmark_filter=Cpu"):
+        more = run(*nothing, one).stdout
+        assert "CpuNaive/f32/256x256x256 " in more, "all kernels at all sizes"
+
+
 def test_what_deviates_from_the_guideline_says_so(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     few = [*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked", "--benchmark_min_time=5x"]

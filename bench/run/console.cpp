@@ -24,9 +24,11 @@ std::string whole_text(const std::optional<double>& value, double scale) {
   return value ? std::to_string(std::llround(*value * scale)) : "-";
 }
 
-// Half of an interval, in percent.
+// Half of an interval, in percent and mostly four characters.
 std::string half_text(const std::optional<double>& half) {
-  return half && std::isfinite(*half) ? formatted("%.2g", 100 * *half) : "-";
+  const double percent = 100 * half.value_or(INFINITY);
+  if (!std::isfinite(percent)) return "-";
+  return formatted("%.*f", percent < 10 ? 2 : percent < 100 ? 1 : 0, percent);
 }
 
 std::string type_of(const Case& which) {

@@ -68,16 +68,15 @@ def test_no_line_is_longer_than_the_terminal_and_the_last_table_is_there(width: 
     drawn = re.findall(r"\r\x1b\[K([^\r\n\x1b]*)", text)
     assert max(map(len, drawn)) < width, "the status line leaves the last column free"
     bar = r"\[#+-+\] " if width > 80 else ""
-    assert any(re.match(bar + r"[1-5]/6  0:\d\d left  sampling  CpuN", line) for line in drawn), (
-        drawn
-    )
+    start = bar + r"[1-5]/6  0:\d\d left  sampling  CpuN"
+    assert any(re.match(start, line) for line in drawn), drawn
     assert any("  verifying  " in line for line in drawn), drawn
     assert re.sub(r"\r\x1b\[K|\r\n", "", text).count("\x1b") == 0, "no other sequences"
     results = [line for line in lines if re.match(r"CpuNaive +f32 +\d[\dx]+ .*FLOP/s +\S+ ", line)]
     assert len(results) == 6, lines
     sure = [line for line in results if not line.endswith("*")]
-    start = next((i for i, line in enumerate(lines) if line.startswith("Type ")), len(lines))
-    winners = [line for line in lines[start + 1 :] if line.startswith("f32 ")]
+    first = next((i for i, line in enumerate(lines) if line.startswith("Type ")), len(lines))
+    winners = [line for line in lines[first + 1 :] if line.startswith("f32 ")]
     assert len(winners) == len(sure), "a winner for each size that is not in doubt"
     for line in winners:
         assert re.match(r"f32 +[\dx]+ Cpu\S+ +[\d.]+ [MGT]FLOP/s +[\d.]+ +(-|[\d.]+) ", line), line

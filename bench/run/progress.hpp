@@ -1,7 +1,6 @@
 // How far a run is, and how long it will still take.
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <map>
 #include <optional>

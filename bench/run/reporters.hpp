@@ -3,7 +3,6 @@
 
 #include <benchmark/benchmark.h>
 
-#include <cstddef>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -248,6 +248,14 @@ const std::vector<Option>& table() {
        [](Options& o, const std::string& v) { o.kernel_limit_given = positive(v); }},
       {kYours, "watch", "", "", "run again whenever one of the files is saved, until Ctrl-C",
        [](Options& o, const std::string&) { o.rerun = true; }},
+      {kYours, "verdict", "", "",
+       "print a JSON line for each case (docs/verdicts.md), with a new seed and compared with the "
+       "libraries if --gemm_seed and --gemm_versus are not given",
+       [](Options& o, const std::string&) { o.verdict = true; }},
+      {kYours, "baselines_cached", "", "",
+       "with --gemm_verdict: take the baseline's time from an earlier run on this device in this "
+       "state, and measure it alone if there is none",
+       [](Options& o, const std::string&) { o.cached_baselines = true; }},
       {kPeaks, "peaks", "measure|cached|stored|nominal", "cached",
        "measured peaks: measure them now (measure); use those of an earlier run on this device and "
        "driver, and without one measure them (cached) or not (stored); or use nominal peaks only "

@@ -59,9 +59,10 @@ struct Options {
   std::vector<Define> defines;               // every combination is a row
   std::optional<double> kernel_limit_given;  // for a row with one, see kernel_limit_seconds
   bool rerun = false;                        // whenever one of the files is saved
-  std::vector<std::string> arguments;        // as given, for a child
-  bool is_child = false;                     // measures one row for its parent,
-  bool child_turns = false;                  // sample by sample, when that says so
+  bool verdict = false, cached_baselines = false;
+  std::vector<std::string> arguments;  // as given, for a child
+  bool is_child = false;               // measures one row for its parent,
+  bool child_turns = false;            // sample by sample, when that says so
   // By default a row's budget and the time to compile the file and to start a process.
   double kernel_limit_seconds() const {
     return kernel_limit_given.value_or(timing.budget_seconds + 20);

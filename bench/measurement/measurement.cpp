@@ -23,7 +23,8 @@ std::string seconds_text(double seconds) { return formatted("%.3g s", seconds); 
 
 Skipped run_budget_is_spent(const Options& options) {
   return Skipped("the run budget of " + seconds_text(options.run_budget_seconds.value_or(0)) +
-                 " is spent: raise --gemm_run_budget");
+                     " is spent: raise --gemm_run_budget",
+                 Outcome::timeout);
 }
 
 void Measurement::require_supported() const {
@@ -64,7 +65,8 @@ Verdict Measurement::verify_until(double deadline) {
   for (const Launch& launch : launches_) {
     if (interrupted()) throw Interrupted();
     if (now_seconds() > deadline)
-      throw Skipped("verification took longer than the budget: raise --gemm_row_budget");
+      throw Skipped("verification took longer than the budget: raise --gemm_row_budget",
+                    Outcome::timeout);
     backend_.run(launch);
   }
   return judge();
@@ -95,10 +97,12 @@ void Measurement::require_time(double seconds, double seconds_left) const {
   const double budget = options_.timing.budget_seconds;
   if (!(seconds <= budget))
     throw Skipped("predicted to take " + seconds_text(seconds) + ", more than the row budget of " +
-                  seconds_text(budget) + ": raise --gemm_row_budget");
+                      seconds_text(budget) + ": raise --gemm_row_budget",
+                  Outcome::timeout);
   if (!(seconds <= seconds_left))
     throw Skipped("predicted to take " + seconds_text(seconds) + ", but the run budget has only " +
-                  seconds_text(std::max(0.0, seconds_left)) + " left: raise --gemm_run_budget");
+                      seconds_text(std::max(0.0, seconds_left)) + " left: raise --gemm_run_budget",
+                  Outcome::timeout);
 }
 
 // Neither a launch nor the reference product can be interrupted.

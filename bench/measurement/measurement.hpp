@@ -14,6 +14,7 @@
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
+#include "bench/base/outcome.hpp"
 #include "bench/cases/cases.hpp"
 #include "bench/cases/options.hpp"
 #include "bench/device/problem_data.hpp"
@@ -23,8 +24,9 @@
 namespace gemm::bench {
 
 // The case is not run; what() says why.
-struct Skipped : std::runtime_error {
-  using std::runtime_error::runtime_error;
+struct Skipped : Failure {
+  explicit Skipped(const std::string& what, Outcome why = Outcome::unsupported)
+      : Failure(what, why) {}
 };
 
 Skipped run_budget_is_spent(const Options& options);

@@ -17,11 +17,11 @@
 #include <memory>
 #include <random>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bench/base/outcome.hpp"
 #include "bench/cases/cases.hpp"
 #include "bench/device/backend.hpp"
 #include "bench/timing/timing.hpp"
@@ -30,18 +30,19 @@
 namespace gemm::bench {
 
 // A time without the whole work; what() says why.
-struct Suspect : std::runtime_error {
-  using std::runtime_error::runtime_error;
+struct Suspect : Failure {
+  explicit Suspect(const std::string& what) : Failure(what, Outcome::cheats) {}
 };
 
 // Right as far as was checked, which was too little for a rate; what() says how to check more.
-struct NotChecked : std::runtime_error {
-  using std::runtime_error::runtime_error;
+struct NotChecked : Failure {
+  explicit NotChecked(const std::string& what) : Failure(what, Outcome::timeout) {}
 };
 
 // The kernel computed something else; what() says where and by how much.
-struct WrongResult : std::runtime_error {
-  WrongResult(const std::string& what, const Verdict& v) : std::runtime_error(what), verdict(v) {}
+struct WrongResult : Failure {
+  WrongResult(const std::string& what, const Verdict& v)
+      : Failure(what, Outcome::wrong), verdict(v) {}
   Verdict verdict;
 };
 

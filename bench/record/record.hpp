@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/outcome.hpp"
 #include "bench/cases/cases.hpp"
 #include "bench/cases/options.hpp"
 #include "bench/device/device.hpp"
@@ -45,6 +46,7 @@ struct Row {
   std::optional<Checks> checks;    // none: no rate (a single sample), or end to end
   std::optional<OthersLoad> host;  // from its preparation to its last check
   std::string skipped, failed;     // why; at most one is not empty
+  Outcome outcome = Outcome::passed;
   bool suspect = false;  // failed: the result is right, but the time is not that of the work
 
   bool timed() const {

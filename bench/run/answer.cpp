@@ -24,6 +24,11 @@ constexpr std::size_t kMostLibraries = 100;
 
 Answer row_of(const json& answer, const ChildEnd& end, const Case& which) {
   Answer found{row_from(answer.at("row"), which), answer.at("kernel_seconds").get<double>()};
+  const auto outcome = std::ranges::find(kOutcomes, answer.at("outcome").get<std::string>());
+  if (outcome == kOutcomes.end()) throw std::runtime_error("outcome");
+  found.row.outcome = static_cast<Outcome>(outcome - kOutcomes.begin());
+  const bool passed = found.row.skipped.empty() && found.row.failed.empty();
+  if (passed != (found.row.outcome == Outcome::passed)) throw std::runtime_error("outcome");
   const std::vector<double>& samples = found.row.timing.samples_seconds;
   const double longest = 1.01 * end.seconds;
   const double sampled = std::accumulate(samples.begin(), samples.end(), 0.0) *
@@ -37,9 +42,11 @@ Answer row_of(const json& answer, const ChildEnd& end, const Case& which) {
 
 }  // namespace
 
-std::string answer_text(const std::string& token, const json& row, double kernel_seconds) {
+std::string answer_text(const std::string& token, const json& row, double kernel_seconds,
+                        Outcome outcome) {
   const json whole = {{"token", token},
                       {"row", row},
+                      {"outcome", name_of(outcome)},
                       {"libraries", libraries_json()},
                       {"kernel_seconds", kernel_seconds},
                       {"now", now_seconds()}};
@@ -47,10 +54,10 @@ std::string answer_text(const std::string& token, const json& row, double kernel
 }
 
 Answer answer_from(const ChildEnd& end, const std::string& token, const Case& which) {
-  if (end.answer.empty()) throw std::runtime_error("it called exit(0)");
+  if (end.answer.empty()) throw Failure("it called exit(0)", Outcome::crashed);
   const json answer = json::parse(end.answer, nullptr, false);
   if (!answer.is_object() || !answer.contains("token") || answer["token"] != token)
-    throw std::runtime_error("it wrote to the descriptor of the result, or forked");
+    throw Failure("it wrote to the descriptor of the result, or forked", Outcome::cheats);
   double now = 0;
   json libraries;
   Answer found;
@@ -61,16 +68,17 @@ Answer answer_from(const ChildEnd& end, const std::string& token, const Case& wh
     if (!libraries.is_array() || libraries.size() > kMostLibraries)
       throw std::runtime_error("libraries");
   } catch (const std::exception& error) {
-    throw std::runtime_error("its answer is not a row: " + one_line(error.what(), 200));
+    throw Failure("its answer is not a row: " + one_line(error.what(), 200), Outcome::cheats);
   }
   if (!(now >= end.answered_after - kClockPatience && now <= end.answered_before + kClockPatience))
-    throw std::runtime_error(
+    throw Failure(
         formatted("its clock is %.3g s off: does it replace clock_gettime?",
-                  now < end.answered_after ? now - end.answered_after : now - end.answered_before));
+                  now < end.answered_after ? now - end.answered_after : now - end.answered_before),
+        Outcome::cheats);
   try {
     note_libraries(libraries);
   } catch (const json::exception& error) {
-    throw std::runtime_error("its answer is not a row: " + one_line(error.what(), 200));
+    throw Failure("its answer is not a row: " + one_line(error.what(), 200), Outcome::cheats);
   }
   return found;
 }

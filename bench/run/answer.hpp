@@ -12,7 +12,7 @@ namespace gemm::bench {
 
 // By the child, with the libraries that it loaded and the time of its clock.
 std::string answer_text(const std::string& token, const nlohmann::ordered_json& row,
-                        double kernel_seconds);
+                        double kernel_seconds, Outcome outcome = Outcome::passed);
 
 struct Answer {
   Row row;

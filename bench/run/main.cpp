@@ -27,7 +27,9 @@
 #include "bench/run/gemm_case.hpp"
 #include "bench/run/peaks_only.hpp"
 #include "bench/run/reporters.hpp"
+#include "bench/run/turn.hpp"
 #include "bench/run/user_kernels.hpp"
+#include "bench/run/verdict.hpp"
 #include "kernels/libraries.hpp"
 #include "kernels/plans.hpp"
 #include "kernels/user/python.hpp"
@@ -168,6 +170,19 @@ void require_matches(bool matches, const std::string& filter, const Options& opt
   throw BadInput("--benchmark_filter=" + filter + " matches nothing" + list);
 }
 
+void require_verdict_alone(const Options& options, const std::vector<std::string>& google) {
+  if (options.cached_baselines && !options.verdict)
+    throw BadInput("--gemm_baselines_cached needs --gemm_verdict");
+  if (!options.verdict || options.is_child) return;
+  if (!google_flag(google, "format").empty())
+    throw BadInput("--gemm_verdict prints JSON lines: omit --benchmark_format");
+  if (const std::string least = google_flag(google, "min_time"); least == "1x")
+    throw BadInput("--gemm_verdict needs more than one sample: omit --benchmark_min_time=1x");
+  if (options.rerun || options.peaks_only)
+    throw BadInput(
+        "--gemm_verdict prints a line for each case: omit --gemm_watch and --gemm_peaks_only");
+}
+
 void require_baseline(const Options& options, Device::Kind kind) {
   if (!options.versus) return;
   for (const Baseline& baseline : parse_versus(*options.versus)) {
@@ -248,7 +263,8 @@ std::unique_ptr<Backend> open_device(const Options& options, std::string& why_no
   note_cublas_of_others();
   write_atomically(
       "/dev/fd/" + std::to_string(kAnswer),
-      answer_text(request.token, session.results().to_json(row), row.timing.kernel_seconds));
+      answer_text(request.token, session.results().to_json(row), row.timing.kernel_seconds,
+                  row.outcome));
   std::cout << std::flush;
   std::_Exit(0);
 }
@@ -265,6 +281,7 @@ int run(int argc, char** argv) {
   if (options.list_kernels) list_kernels();
   if (options.list_options) std::cout << options_as_markdown();
   if (options.list_kernels || options.list_options) return 0;
+  require_verdict_alone(options, {argv, argv + argc});
   watch_for_interrupt();
   const Environment environment = clean_environment();
   if (options.peaks_only) return print_peaks(options, {argv, argv + argc}, command);
@@ -279,6 +296,8 @@ int run(int argc, char** argv) {
   std::unique_ptr<Backend> backend = open_device(options, why_no_gpu);
   const DeviceInfo device = backend->device();
   std::vector<std::string> google_arguments(argv, argv + argc);
+  if (options.verdict) settle_verdicts(options, device.kind);
+  const std::string versus = options.versus.value_or("");
   const bool users = !options.kernels.empty();
   const bool all_by_default = !users && options.shapes.empty() && options.precisions.empty() &&
                               options.layouts.empty() && !options.variants &&
@@ -306,6 +325,10 @@ int run(int argc, char** argv) {
   initialize_google(google_arguments, writes_record);
 
   require_baseline(options, device.kind);
+  if (options.cached_baselines) {  // which are measured alone
+    options.versus.reset();
+    options.library = false;
+  }
   const std::string filter = benchmark::GetBenchmarkFilter();
   const bool end_to_end = asks_for_end_to_end(filter);
   if (end_to_end) std::ranges::copy(end_to_end_cases(cases), std::back_inserter(cases));
@@ -323,6 +346,8 @@ int run(int argc, char** argv) {
   std::unique_ptr<RecordFile> file;
   if (writes_record) file = open_record(out, device, options);
   if (file) name_record(command, file->path());
+  File turn;
+  if (options.verdict || device.kind == Device::Kind::gpu) turn = take_turn(device);
   Session session(std::move(backend), options, command, environment);
   const std::string repetitions = google_flag(google_arguments, "repetitions");
   Progress progress(chosen, repetitions.empty() ? 1 : std::stoul(repetitions));
@@ -330,7 +355,7 @@ int run(int argc, char** argv) {
   const bool aggregates_only = google_switch(google_arguments, "display_aggregates_only") ||
                                google_switch(google_arguments, "report_aggregates_only");
   const CaseOutput output{.counts_copies = end_to_end,
-                          .status = console,
+                          .status = console && !options.verdict,
                           .failures = format == "csv" || aggregates_only};
   for (const Case& one : chosen)
     benchmark::RegisterBenchmark(one.name().c_str(), GemmCase(session, progress, one, output))
@@ -345,10 +370,16 @@ int run(int argc, char** argv) {
   RecordReporter record(session, extra, file.get(), write);
   RecordReporter printed_record(session, extra, nullptr, print);
   TableReporter table(session, progress, chosen);
+  Baselines baselines(baselines_file(session.device()));
+  if (options.cached_baselines && !versus.empty()) baselines.find(session, chosen, versus);
+  VerdictReporter verdicts(session, [&](const Row& row) {
+    return verdict_of(session.results(), row, options.cached_baselines ? &baselines : nullptr);
+  });
   benchmark::BenchmarkReporter* display =
-      format == "json"  ? static_cast<benchmark::BenchmarkReporter*>(&printed_record)
-      : format == "csv" ? benchmark::CreateDefaultDisplayReporter()  // not ours
-                        : &table;
+      options.verdict    ? static_cast<benchmark::BenchmarkReporter*>(&verdicts)
+      : format == "json" ? static_cast<benchmark::BenchmarkReporter*>(&printed_record)
+      : format == "csv"  ? benchmark::CreateDefaultDisplayReporter()  // not ours
+                         : &table;
   benchmark::RunSpecifiedBenchmarks(display, writes_record ? &record : nullptr, ".");
   const bool failed = session.results().any_failed() || session.lost();
   const int code = interrupted() ? kInterrupted : failed ? kFailedRow : 0;

@@ -115,6 +115,12 @@ void TableReporter::Finalize() {
   GetOutputStream() << console_.summary(terminal_width()) << std::flush;
 }
 
+void VerdictReporter::ReportRuns(const std::vector<Run>& runs) {
+  for_each_run(session_.results(), runs, [&](const Run&, const Row* row) {
+    if (row != nullptr) GetOutputStream() << text_of(line_(*row)) << std::endl;
+  });
+}
+
 bool RecordReporter::ReportContext(const Context& context) {
   json caches = json::array();
   for (const auto& cache : context.cpu_info.caches)

@@ -35,6 +35,20 @@ class TableReporter : public benchmark::BenchmarkReporter {
   Console console_;
 };
 
+// --gemm_verdict: a line for each result, as soon as it is there.
+class VerdictReporter : public benchmark::BenchmarkReporter {
+ public:
+  using Line = std::function<nlohmann::ordered_json(const Row&)>;
+
+  VerdictReporter(Session& session, Line line) : session_(session), line_(std::move(line)) {}
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>& runs) override;
+
+ private:
+  Session& session_;
+  Line line_;
+};
+
 // The record, handed on whole at the end; until then it is in the file after every row.
 class RecordReporter : public benchmark::BenchmarkReporter {
  public:

@@ -18,6 +18,7 @@
 #include "bench/run/answer.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/user_kernels.hpp"
+#include "kernels/user/user_kernel.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -105,6 +106,10 @@ void say_why_untimed(Row& row, const std::exception& error) {
   (skipped ? row.skipped : row.failed) = error.what();
   if (const auto* wrong = dynamic_cast<const WrongResult*>(&error)) row.verdict = wrong->verdict;
   row.suspect = dynamic_cast<const Suspect*>(&error) != nullptr;
+  const auto* failure = dynamic_cast<const Failure*>(&error);
+  row.outcome = failure != nullptr                                   ? failure->outcome
+                : dynamic_cast<const CannotLoad*>(&error) != nullptr ? Outcome::compile_error
+                                                                     : Outcome::crashed;
 }
 
 double Session::elapsed_seconds() const { return now_seconds() - started_; }
@@ -173,6 +178,22 @@ void Session::measure(const Case& which, Row& row) {
     throw;
   }
   results_->raise_peaks(limits_.peaks);
+}
+
+Row Session::measure_alone(const Case& which, std::int64_t samples) {
+  if (interrupted()) throw Interrupted();
+  TimingPlan plan = options_.timing;
+  plan.samples = samples;
+  Row row{.which = which};
+  try {
+    measure_here(which, std::nullopt, plan, row);
+  } catch (const DeviceLost&) {
+    throw;  // freeing its memory would wait for the GPU
+  } catch (const std::exception&) {
+    discard(which.problem);
+    throw;
+  }
+  return row;
 }
 
 std::optional<Case> Session::fastest_of(const std::vector<Case>& cases) {
@@ -333,14 +354,14 @@ Row Session::row_of_child(Request request, const Case& which, const std::vector<
     std::cerr << which.name() << " printed:\n" << quote_lines(end.printed);
   }
   if (end.late && limit == left) throw run_budget_is_spent(options_);
-  if (end.late) throw std::runtime_error(end.how + ": raise --gemm_kernel_limit");
-  if (!end.how.empty()) throw std::runtime_error(end.how);
+  if (end.late) throw Failure(end.how + ": raise --gemm_kernel_limit", Outcome::timeout);
+  if (!end.how.empty()) throw Failure(end.how, Outcome::crashed);
   Answer answer = answer_from(end, request.token, which);
   Row& row = answer.row;
   kernel_seconds_ += answer.kernel_seconds;
-  if (!row.skipped.empty()) throw Skipped(row.skipped);
+  if (!row.skipped.empty()) throw Skipped(row.skipped, row.outcome);
   if (row.suspect) throw Suspect(row.failed);
-  if (!row.failed.empty()) throw std::runtime_error(row.failed);
+  if (!row.failed.empty()) throw Failure(row.failed, row.outcome);
   require_possible(which, row.timing, row.rotation_sets);
   return std::move(row);
 }
@@ -383,7 +404,7 @@ void Session::require_possible(const Case& which, const Timing& timing, std::int
                                   .operand_sets = operand_sets,
                                   .highest_sm_hz = highest_sm_hz});
   }
-  if (why) throw std::runtime_error(*why);
+  if (why) throw Failure(*why, Outcome::impossible);
 }
 
 // Memory of the GPU is leaked: freeing it would wait for the GPU.

@@ -40,6 +40,8 @@ class Session {
   // DeviceLost, WrongResult, Suspect, NotChecked, and std::runtime_error with what the kernel ran
   // into, how a child ended, or why its time is impossible.
   void measure(const Case& which, Row& row);
+  // Of a kernel of this program, here, without a baseline, by that many samples. Throws as above.
+  Row measure_alone(const Case& which, std::int64_t samples);
   // After `error` nothing can be measured any more.
   void lose_device(const std::string& error, const Case& during);
 

@@ -23,27 +23,27 @@ Entry open(const UserKernel& user) {
   if (library == nullptr) {
     std::string why = dlerror();  // contains the whole path
     if (why.starts_with(path)) why.replace(0, path.size(), file);
-    throw std::runtime_error(why);
+    throw CannotLoad(why);
   }
   std::fesetenv(FE_DFL_ENV);  // one linked with -ffast-math flushes denormals in the whole process
   const auto abi = reinterpret_cast<int (*)()>(dlsym(library, "gemm_kernel_abi"));
   if (abi == nullptr)
-    throw std::runtime_error(file +
+    throw CannotLoad(file +
                              " has no gemm_kernel_abi: include gemm_kernel.h and rebuild it");
   if (const int theirs = abi(); theirs != gemm_kernel_abi())
-    throw std::runtime_error(file + " was built with version " + std::to_string(theirs) +
+    throw CannotLoad(file + " was built with version " + std::to_string(theirs) +
                              " of gemm_kernel.h, this program has " +
                              std::to_string(gemm_kernel_abi()) + ": rebuild it");
   const std::string name = user.entry.empty() ? "gemm_kernel" : user.entry;
   const auto entry = reinterpret_cast<Entry>(dlsym(library, name.c_str()));
   if (entry == nullptr)
-    throw std::runtime_error(file + " has no function " + name + " (declare it extern \"C\")");
+    throw CannotLoad(file + " has no function " + name + " (declare it extern \"C\")");
   // dlsym also finds those of the libraries that it needs: exit, for example.
   const void* const abi_of = reinterpret_cast<const void*>(abi);
   Dl_info ours{}, found{};
   if (dladdr(abi_of, &ours) == 0 || dladdr(reinterpret_cast<const void*>(entry), &found) == 0 ||
       ours.dli_fbase != found.dli_fbase)
-    throw std::runtime_error(file + " has no function " + name + " of its own");
+    throw CannotLoad(file + " has no function " + name + " of its own");
   return entry;
 }
 

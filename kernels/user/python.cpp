@@ -23,7 +23,9 @@ template <typename... Arguments>
 void call(void (*function)(Arguments...), std::type_identity_t<Arguments>... arguments) {
   *python->raised = "it raised an exception whose text cannot be made";
   function(arguments...);
-  if (*python->raised != nullptr) throw std::runtime_error(first_line(*python->raised));
+  if (*python->raised == nullptr) return;
+  if (*python->not_loaded) throw CannotLoad(first_line(*python->raised));
+  throw std::runtime_error(first_line(*python->raised));
 }
 
 // The strings behind a PythonCall's pointers.

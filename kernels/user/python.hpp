@@ -31,6 +31,7 @@ struct PythonFunctions {
   // Each sets it to null, or to the message of the exception in one line, valid until the next
   // call. It stays as it was if an exception came of that, too: ctypes would return garbage.
   const char** raised;
+  const bool* not_loaded;  // whether that is because the file has no such function
 };
 
 // Called once, before any benchmark; null if this process is not Python.

@@ -113,6 +113,7 @@ class Files:
         self._launches: dict[int, tuple[Launch, str]] = {}
         self._said: Any = None  # kept until the next call
         self.raised = ctypes.c_void_p()  # PythonFunctions::raised
+        self.not_loaded = ctypes.c_bool()  # and ::not_loaded
         # Before LIBRARY is loaded: of two libraries of the same name the files' one is used.
         self._modules = {file: imported(file) for file in files}
 
@@ -150,6 +151,7 @@ class Files:
 
     def _module(self, call: Call) -> ModuleType:
         module = self._modules[call.path]
+        self.not_loaded.value = isinstance(module, BaseException)
         if isinstance(module, BaseException):
             raise module
         return module
@@ -162,6 +164,7 @@ class Files:
     def _prepare(self, call: Call, launch: Any) -> None:
         name = call.entry.decode()
         function = getattr(self._module(call), name, None)
+        self.not_loaded.value = not callable(function)
         if not callable(function):
             raise TypeError(f"it has no function {name}(problem, a, b, c)")
         found = function(call.problem(), *call.operands())
@@ -241,7 +244,8 @@ def main(library: str) -> None:
         ctypes.CFUNCTYPE(None, number)(modules.release),
     )
     addresses = [ctypes.cast(each, text).value for each in functions]
-    table = (text * 5)(*addresses, ctypes.addressof(modules.raised))
+    addresses += [ctypes.addressof(each) for each in (modules.raised, modules.not_loaded)]
+    table = (text * len(addresses))(*addresses)
     ctypes.CDLL(library).gemm_bench_in_python(table, request)
 
 

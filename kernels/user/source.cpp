@@ -273,7 +273,7 @@ CompiledSource compile_source(const UserKernel& user, Precision precision, int c
       program.handle, static_cast<int>(pointers.size()), pointers.data());
   const std::string log = program.log();
   if (log.size() > 1) std::cerr << log << std::flush;
-  if (result == NVRTC_ERROR_COMPILATION) throw std::runtime_error(first_error(log, called));
+  if (result == NVRTC_ERROR_COMPILATION) throw CannotLoad(first_error(log, called));
   check(result);
 
   const char* kernel = nullptr;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,11 @@
 #include "kernels/registry.hpp"
 
 namespace gemm {
+
+// A file that cannot be compiled or loaded; what() says why in one line.
+struct CannotLoad : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 struct UserKernel {
   std::filesystem::path file;
@@ -42,7 +48,7 @@ Prepare load_source(const UserKernel& kernel);
 // sequence.
 std::string first_line(std::string_view text);
 
-// Compiles a source with NVRTC. Throws std::runtime_error with the first error, and prints the
+// Compiles a source with NVRTC. Throws CannotLoad with the first error, and prints the
 // whole log, since a benchmark shows only one line.
 struct CompiledSource {
   std::string cubin, kernel;  // the kernel's name in it; `kDescribe` is there too

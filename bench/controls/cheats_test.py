@@ -159,6 +159,17 @@ def row_of(gemm: dict) -> Row:
     return Row("rate" if rate else "no rate", rate, "")
 
 
+# What --gemm_verdict says of a row with such an outcome.
+STATUSES = {
+    "failed": {"wrong", "cheats", "impossible", "compile-error", "crashed", "timeout"},
+    "suspect": {"cheats"},
+    "not checked": {"timeout"},
+    "skipped": {"unsupported", "timeout"},
+    "no rate": {"cheats"},
+    "rate": {"passed"},
+}
+
+
 class Control(NamedTuple):
     """A cheat, or an honest twin, which has no kind."""
 
@@ -232,16 +243,21 @@ def measured(folder: Path, device: str, kernels: list[str], *options: str) -> di
         *(BENCH, f"--gemm_device={'0' if device == 'gpu' else 'cpu'}"),
         *(["--gemm_kernel=" + ",".join(kernels)] if kernels else []),
         *(f"--benchmark_out={out}", "--gemm_peaks=nominal", "--gemm_library=omit"),
-        *("--gemm_row_budget=3", "--gemm_kernel_limit=15", *options),
+        *("--gemm_row_budget=3", "--gemm_kernel_limit=15", "--gemm_verdict", *options),
     ]
     environment = os.environ | {"GEMM_BENCH_PYTHON": sys.executable}
     if kernels and not any("versus" in option for option in options):
         environment["OPENBLAS_NUM_THREADS"] = "1"  # NumPy's, as the other cheats have
-    subprocess.run(command, capture_output=True, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, check=False, env=environment)
+    lines = map(json.loads, done.stdout.splitlines())
+    verdicts = {(one["kernel"], one["name"]): one for one in lines}
     rows: dict[str, list[Row]] = {}
     for row in json.loads(out.read_text(encoding="utf-8"))["benchmarks"]:
         rows.setdefault(row["gemm"]["kernel"], []).append(row_of(row["gemm"]))
-        print(row["name"], *rows[row["gemm"]["kernel"]][-1], file=sys.stderr)
+        found = rows[row["gemm"]["kernel"]][-1]
+        print(row["name"], *found, file=sys.stderr)
+        verdict = verdicts[row["gemm"]["kernel"], row["name"].removesuffix("/manual_time")]
+        assert verdict["status"] in STATUSES[found.outcome], (found, verdict)
     return rows
 
 

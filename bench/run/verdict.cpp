@@ -30,7 +30,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr std::int64_t kBaselineSamples = 50;
+constexpr std::int64_t kBaselineSamples = 20;
 constexpr double kSameClock = 0.02;
 
 bool is_throttled(const Timing& timing) { return timing.gpu.throttled_share.value_or(0) > 0; }

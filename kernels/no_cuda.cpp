@@ -10,6 +10,10 @@ Prepare load_source(const UserKernel&) {
   throw std::runtime_error("a .cu file requires a build with the CUDA toolkit");
 }
 
+CompiledSource compile_source(const UserKernel&, Precision, int) {
+  throw CannotLoad("a .cu file requires a build with the CUDA toolkit");
+}
+
 void open_cublas() { throw std::runtime_error("cuBLAS requires a build with the CUDA toolkit"); }
 void note_cublas_of_others() {}
 

@@ -243,6 +243,27 @@ const std::vector<Option>& table() {
            refuse("a new macro: give all its values together", v);
          o.defines.push_back(found);
        }},
+      {kYours, "include", "DIR", "none",
+       "look here, too, for the headers that FILE.cu includes; may be repeated",
+       [](Options& o, const std::string& v) {
+         if (v.empty()) refuse("a folder", v);
+         o.includes.push_back(v);
+       }},
+      {kYours, "machine_code", "DIR", "none",
+       "take the machine code of FILE.cu from this folder, or keep it there; a changed header is "
+       "not "
+       "noticed",
+       [](Options& o, const std::string& v) {
+         if (v.empty()) refuse("a folder", v);
+         o.machine_code = v;
+       }},
+      {kYours, "compile_for", "CC", "",
+       "only compile FILE.cu, for this compute capability, such as 90; needs no GPU",
+       [](Options& o, const std::string& v) {
+         const std::uint64_t capability = whole(v);
+         if (capability < 50 || capability > 999) refuse("a compute capability, such as 90", v);
+         o.compile_for = static_cast<int>(capability);
+       }},
       {kYours, "kernel_limit", "SECONDS", "--gemm_row_budget plus 20",
        "a case with such a kernel is ended after this time",
        [](Options& o, const std::string& v) { o.kernel_limit_given = positive(v); }},

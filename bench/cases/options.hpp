@@ -56,6 +56,9 @@ struct Options {
 
   // Kernels from files (bench/run/user_kernels.hpp).
   std::vector<std::string> kernels;          // FILE or FILE:ENTRY
+  std::vector<std::string> includes;         // folders
+  std::optional<std::string> machine_code;   // folder that keeps it
+  std::optional<int> compile_for;            // compute capability, as 90
   std::vector<Define> defines;               // every combination is a row
   std::optional<double> kernel_limit_given;  // for a row with one, see kernel_limit_seconds
   bool rerun = false;                        // whenever one of the files is saved

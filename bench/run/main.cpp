@@ -48,7 +48,8 @@ std::vector<std::string> publishable(int argc, char** argv) {
     const auto value = argument.find('=') + 1;
     if (argument.starts_with("--gemm_tell_record=")) continue;
     if (!argument.starts_with("--benchmark_out=") && !argument.starts_with("--gemm_shapes=") &&
-        !argument.starts_with("--gemm_kernel=") && !argument.starts_with("--gemm_cublas=") &&
+        !argument.starts_with("--gemm_kernel=") && !argument.starts_with("--gemm_include=") &&
+        !argument.starts_with("--gemm_machine_code=") && !argument.starts_with("--gemm_cublas=") &&
         !argument.starts_with("--gemm_plans=")) {
       command.push_back(argument);
       continue;
@@ -285,6 +286,10 @@ int run(int argc, char** argv) {
   watch_for_interrupt();
   const Environment environment = clean_environment();
   if (options.peaks_only) return print_peaks(options, {argv, argv + argc}, command);
+  if (options.compile_for) {
+    if (options.kernels.empty()) throw BadInput("--gemm_compile_for needs --gemm_kernel=FILE.cu");
+    return compile_user_kernels(options) ? 0 : kFailedRow;
+  }
   if (options.rerun) rerun_on_save(options);
 
   if (options.name_record) {

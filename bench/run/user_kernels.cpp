@@ -56,6 +56,24 @@ std::string contents(const UserKernel& kernel, const std::string& item) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// With everything but its macros.
+UserKernel described(const std::string& item, const Options& options) {
+  UserKernel kernel = parse(item);
+  kernel.file_hash = hash_of(contents(kernel, item));
+  kernel.precisions = options.precisions;
+  if (kernel.precisions.empty()) kernel.precisions.push_back(Precision::f32);
+  kernel.layouts = options.layouts;
+  for (const std::string& folder : options.includes) {
+    if (!std::filesystem::is_directory(folder))
+      throw std::invalid_argument("--gemm_include=" + folder + ": is no folder");
+    kernel.includes.emplace_back(folder);
+  }
+  kernel.machine_code = options.machine_code.value_or("");
+  if (options.machine_code && !std::filesystem::is_directory(*options.machine_code))
+    throw std::invalid_argument("--gemm_machine_code=" + *options.machine_code + ": is no folder");
+  return kernel;
+}
+
 // One list of macros for each combination of values.
 std::vector<std::vector<Parameter>> combinations(const std::vector<Define>& defines) {
   std::vector<std::vector<Parameter>> all{{}};
@@ -107,15 +125,29 @@ std::vector<std::string> child_program(bool python) {
   return {interpreter(), "-u", own_folder() / kRunner, own_folder() / kLibrary};
 }
 
+bool compile_user_kernels(const Options& options) {
+  bool all = true;
+  for (const std::string& item : options.kernels) {
+    UserKernel kernel = described(item, options);
+    if (!kernel.is_source()) refuse(item, "--gemm_compile_for needs FILE.cu");
+    for (std::vector<Parameter>& defines : combinations(options.defines)) {
+      kernel.defines = std::move(defines);
+      for (const Precision precision : kernel.precisions) try {
+          compile_source(kernel, precision, *options.compile_for);
+        } catch (const CannotLoad& error) {
+          std::cerr << one_line(error.what()) << "\n";
+          all = false;
+        }
+    }
+  }
+  return all;
+}
+
 void register_user_kernels(const Options& options, Device::Kind kind,
                            const std::string& why_no_gpu) {
   bool sources = false;
   for (const std::string& item : options.kernels) {
-    UserKernel kernel = parse(item);
-    kernel.file_hash = hash_of(contents(kernel, item));
-    kernel.precisions = options.precisions;
-    if (kernel.precisions.empty()) kernel.precisions.push_back(Precision::f32);
-    kernel.layouts = options.layouts;
+    UserKernel kernel = described(item, options);
     if (kernel.is_source() && kind == Device::Kind::cpu) refuse(item, "needs a GPU: " + why_no_gpu);
     if (kernel.is_python() && !options.is_child) require_python(item);
     if (!kernel.is_source() && !options.is_child)
@@ -133,8 +165,13 @@ void register_user_kernels(const Options& options, Device::Kind kind,
       }
     }
   }
-  if (!options.defines.empty() && !sources)
-    throw std::invalid_argument("--gemm_define needs --gemm_kernel=FILE.cu, a file to compile");
+  const char* const asked = !options.defines.empty()    ? "define"
+                            : !options.includes.empty() ? "include"
+                            : options.machine_code      ? "machine_code"
+                                                        : nullptr;
+  if (asked != nullptr && !sources)
+    throw std::invalid_argument("--gemm_" + std::string(asked) +
+                                " needs --gemm_kernel=FILE.cu, a file to compile");
 }
 
 void rerun_on_save(const Options& options) {

@@ -15,6 +15,10 @@ namespace gemm::bench {
 void register_user_kernels(const Options& options, Device::Kind kind,
                            const std::string& why_no_gpu);
 
+// --gemm_compile_for: compiles each .cu file with each combination and precision. False if one does
+// not compile, with why on stderr. Throws std::invalid_argument as above.
+bool compile_user_kernels(const Options& options);
+
 // What a child is started as, which finds a Request at its standard input: this program or, for
 // kernels in Python, that with this program's library in it.
 std::vector<std::string> child_program(bool python);

@@ -106,6 +106,45 @@ std::string compile_error(const std::filesystem::path& path, Precision precision
   return compile_error(UserKernel{.file = path, .defines = {{"TILE", "16"}}}, precision);
 }
 
+TEST_F(UserKernels, HeadersComeFromFoldersAndFromTheCppLibrary) {
+  const std::string source =
+      file("with_headers.cu",
+           "#include <cstdint>\n#include <limits>\n#include <type_traits>\n#include <parts.hpp>\n"
+           "__global__ void k(float* c) { c[0] = std::numeric_limits<float>::max() + kPart; }\n"
+           "static_assert(std::is_same_v<std::uint32_t, unsigned>);\n"
+           "auto launch(gemm::Call p) { return gemm::launch<k>({1}, {1}, p.c); }\n");
+  UserKernel user{.file = source};
+  EXPECT_NE(compile_error(user).find("parts.hpp"), std::string::npos);
+  EXPECT_NE(compile_error(user).find("--gemm_include=DIR"), std::string::npos);
+  const auto folder = std::filesystem::path(source).parent_path() / "parts";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "parts.hpp") << "constexpr float kPart = 1;\n";
+  user.includes = {folder};
+  EXPECT_EQ(compile_error(user), "");
+  const std::string vector = compile_error(UserKernel{.file = file("v.cu", "#include <vector>\n")});
+  EXPECT_NE(vector.find("__CUDACC_RTC__"), std::string::npos) << vector;
+}
+
+TEST_F(UserKernels, MachineCodeIsKeptForTheSameTextAndOptions) {
+  UserKernel user{.file = file("kept.cu", text_of(kExamples / "naive.cu")),
+                  .defines = {{"TILE", "16"}}};
+  user.machine_code = user.file.parent_path() / "code";
+  std::filesystem::create_directory(user.machine_code);
+  const auto count = [&] {
+    return std::distance(std::filesystem::directory_iterator(user.machine_code), {});
+  };
+  const CompiledSource first = compile_source(user, Precision::f32, 90);
+  EXPECT_EQ(count(), 1);
+  const CompiledSource second = compile_source(user, Precision::f32, 90);
+  EXPECT_EQ(second.cubin, first.cubin);
+  EXPECT_EQ(second.kernel, first.kernel);
+  EXPECT_EQ(count(), 1);
+  compile_source(user, Precision::f32, 80);
+  user.defines = {{"TILE", "8"}};
+  compile_source(user, Precision::f32, 90);
+  EXPECT_EQ(count(), 3);
+}
+
 TEST_F(UserKernels, TheExampleCompilesForEveryArchitecture) {
   const UserKernel example{.file = kExamples / "naive.cu", .defines = {{"TILE", "16"}}};
   for (const int architecture : {75, 80, 86, 89, 90}) {

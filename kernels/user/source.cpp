@@ -3,12 +3,14 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <nvrtc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <iterator>
 #include <map>
@@ -18,6 +20,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "kernels/driver_function.hpp"
@@ -141,14 +145,46 @@ std::string first_error(const std::string& log, const std::string& entry) {
     return first.substr(kAppended.size(), first.find("(") - kAppended.size()) + ": calling " +
            entry +
            "(gemm::Call): " + first.substr(first.find("error: ") + std::string("error: ").size());
+  // cannot open source file "vector"
+  if (const auto at = first.find("cannot open source file \""); at != std::string::npos) {
+    const std::string missing = first.substr(first.find('"', at));
+    const bool standard = missing.find_first_of("./") == std::string::npos;
+    first += standard ? ": NVRTC compiles device code alone, and has no such header of the C++ "
+                        "library: include it where __CUDACC_RTC__ is not defined"
+                      : ": name its folder with --gemm_include=DIR";
+  }
   if (first.empty()) return "it does not compile: " + log.substr(0, log.find('\n'));
   return errors == 1 ? first : first + " (and " + std::to_string(errors - 1) + " more)";
 }
 
+// Headers of the C++ library, of which NVRTC has none: those of <cuda/std/...> under their usual
+// names.
+struct StandardHeaders {
+  std::vector<std::string> names, texts;
+
+  StandardHeaders() {
+    std::error_code missing;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(GEMM_CUDA_INCLUDE "/cccl/cuda/std", missing)) {
+      const std::string name = entry.path().filename();
+      // <cuda/std/version> includes <version>, if there is one.
+      if (!entry.is_regular_file() || entry.path().has_extension() || name == "version") continue;
+      names.push_back(name);
+      texts.push_back("#pragma once\n#include <cuda/std/" + name +
+                      ">\nnamespace std { using namespace cuda::std; }\n");
+    }
+  }
+};
+
 struct Program {
   nvrtcProgram handle = nullptr;
   Program(const std::string& text, const std::string& name) {
-    check(nvrtc().nvrtcCreateProgram(&handle, text.c_str(), name.c_str(), 0, nullptr, nullptr));
+    static const StandardHeaders headers;
+    std::vector<const char*> names, texts;
+    for (const std::string& one : headers.names) names.push_back(one.c_str());
+    for (const std::string& one : headers.texts) texts.push_back(one.c_str());
+    check(nvrtc().nvrtcCreateProgram(&handle, text.c_str(), name.c_str(),
+                                     static_cast<int>(names.size()), texts.data(), names.data()));
   }
   Program(const Program&) = delete;
   ~Program() { nvrtc().nvrtcDestroyProgram(&handle); }
@@ -239,6 +275,38 @@ class Module {
   CUfunction kernel_ = nullptr, describe_ = nullptr;
 };
 
+// Where the code of this text and these options is kept; empty if it is not.
+std::filesystem::path kept_code(const UserKernel& user, const std::string& text,
+                                const std::vector<std::string>& options) {
+  if (user.machine_code.empty()) return {};
+  int major = 0, minor = 0;
+  nvrtc().nvrtcVersion(&major, &minor);
+  std::string all = std::to_string(major) + "." + std::to_string(minor) + "\n" + text;
+  for (const std::string& option : options) all += "\n" + option;
+  return user.machine_code / (std::to_string(std::hash<std::string>()(all)) + ".cubin");
+}
+
+// A line with the kernel's name, and the code.
+std::optional<CompiledSource> read_code(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  CompiledSource kept;
+  if (path.empty() || !file || !std::getline(file, kept.kernel)) return std::nullopt;
+  kept.cubin.assign(std::istreambuf_iterator<char>(file), {});
+  return kept.cubin.empty() ? std::nullopt : std::optional(std::move(kept));
+}
+
+// In one step, since others may read it meanwhile.
+void keep_code(const std::filesystem::path& path, const CompiledSource& compiled) {
+  if (path.empty()) return;
+  const std::filesystem::path part = path.string() + "." + std::to_string(getpid()) + ".part";
+  std::ofstream file(part, std::ios::binary);
+  file << compiled.kernel << '\n' << compiled.cubin;
+  file.close();
+  std::error_code error;
+  if (file) std::filesystem::rename(part, path, error);
+  if (!file || error) std::filesystem::remove(part, error);
+}
+
 }  // namespace
 
 CompiledSource compile_source(const UserKernel& user, Precision precision, int compute_capability) {
@@ -263,6 +331,10 @@ CompiledSource compile_source(const UserKernel& user, Precision precision, int c
       "-include=gemm_kernel.h");  // for the appended line, even if the file forgets it
   for (const Parameter& define : user.defines)
     options.push_back("-D" + define.name + "=" + define.value);
+  for (const std::filesystem::path& folder : user.includes)
+    options.push_back("-I" + std::filesystem::absolute(folder).string());
+  const std::filesystem::path kept = kept_code(user, text, options);
+  if (auto found = read_code(kept)) return std::move(*found);
   std::vector<const char*> pointers;
   for (const std::string& option : options) pointers.push_back(option.c_str());
 
@@ -283,6 +355,7 @@ CompiledSource compile_source(const UserKernel& user, Precision precision, int c
   check(nvrtc().nvrtcGetCUBINSize(program.handle, &size));
   compiled.cubin.resize(size);
   check(nvrtc().nvrtcGetCUBIN(program.handle, compiled.cubin.data()));
+  keep_code(kept, compiled);
   return compiled;
 }
 

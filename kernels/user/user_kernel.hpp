@@ -22,6 +22,8 @@ struct UserKernel {
   std::filesystem::path file;
   std::string entry;  // empty: `launch` of a .cu, `gemm_kernel` of a library, `prepare` of a .py
   std::vector<Parameter> defines;  // macros of a .cu, and parameters in the benchmark's name
+  std::vector<std::filesystem::path> includes;  // folders of a .cu's headers
+  std::filesystem::path machine_code;           // folder that keeps what was compiled; or empty
   std::string file_hash;
   std::vector<Precision> precisions;
   std::vector<Layout> layouts;

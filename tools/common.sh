@@ -46,6 +46,25 @@ run() {
   return "$status"
 }
 
+# interleave: measures both sides, $processes times each, into $output; side NAME sets `command`
+interleave() {
+  local i each status order command
+  for ((i = 1; i <= processes; i++)); do
+    # In the order A B B A, so that drift favours neither.
+    order=(base new)
+    ((i % 2)) || order=(new base)
+    for each in "${order[@]}"; do
+      side "$each"
+      status=0
+      echo "${0##*/}: $each, process $i of $processes" >&2
+      run "${command[@]}" --benchmark_out="$output/$each/$i.json" --benchmark_out_format=json >&2 ||
+        status=$?
+      # 1: a kernel is wrong, which the comparison reports
+      ((status < 2)) || die "$each, process $i of $processes ended with $status; records: $output"
+    done
+  done
+}
+
 # python MODULE ARGUMENT...: ends with a module of report/ or tools/, whatever lies in the current
 # folder, PYTHONPATH or PYTHONHOME
 python() {

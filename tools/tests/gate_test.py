@@ -42,10 +42,14 @@ with open(os.environ["LOG"] + ".plans", "a") as log:
     print(*[a.partition("=")[2] for a in sys.argv if a.startswith("--gemm_plans=")], file=log)
 with open(os.environ["LOG"] + ".arguments", "a") as log:
     print(*sys.argv[1:], file=log)
+kernel = next((a.partition("=")[2] for a in sys.argv if a.startswith("--gemm_kernel=")), None)
+if kernel and not pathlib.Path(kernel).is_file():
+    sys.exit(2)
 document = json.loads((sources / "record.json").read_text())
 for benchmark in document["benchmarks"]:
     if benchmark.get("gemm", {{}}).get("seconds"):
-        factor = float((sources / "factor").read_text()) * random.uniform(0.9999, 1.0001)
+        said = pathlib.Path(kernel or sources / "factor").read_text()
+        factor = float(said) * random.uniform(0.9999, 1.0001)
         row = benchmark["gemm"]
         row["seconds"] = {{key: factor * value for key, value in row["seconds"].items()}}
         row["samples_seconds"] = [factor * sample for sample in row["samples_seconds"]]
@@ -85,19 +89,22 @@ def git(root: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", root, *arguments], check=True)
 
 
-def gate(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def gate(
+    project: Path, *arguments: str, tool: str = "gate", folder: Path | None = None, **more: str
+) -> subprocess.CompletedProcess[str]:
     variables = {
         "PATH": f"{project.parent / 'bin'}:{os.environ['PATH']}",
         "LOG": str(project.parent / "log"),
         "PYTHON": sys.executable,
     }
     return subprocess.run(
-        [project / "tools" / "gate", *arguments],
+        [project / "tools" / tool, *arguments],
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
-        env={**os.environ, **variables},
+        env={**os.environ, **variables, **more},
     )
 
 
@@ -161,6 +168,53 @@ def test_a_slower_tree_exits_with_1(project: Path) -> None:
     assert "slower" in done.stdout
 
 
+def test_a_kernel_of_the_tree_is_measured_on_each_side(project: Path) -> None:
+    git(project, "mv", "factor", "my.cu")
+    git(project, "-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "-m", "kernel")
+    (project / "my.cu").write_text("1.5", encoding="utf-8")
+    done = gate(project, "main", "-n", "3", "--gemm_kernel=my.cu")
+    assert done.returncode == 1, done.stderr
+    done = gate(project, "main", "-n", "1", "--gemm_kernel=none.cu")
+    assert done.returncode == 3
+
+
+def test_a_kernel_of_another_repository_is_measured_as_it_was(project: Path) -> None:
+    """From a folder of it, with a program that is built already."""
+    built = project.parent / "built"
+    built.mkdir()
+    program = MEASURE.replace("@SOURCES@", str(project))
+    (built / "gemm_bench").write_text(program, encoding="utf-8")
+    (built / "gemm_bench").chmod(0o755)
+    theirs = project.parent / "theirs"
+    (theirs / "kernels").mkdir(parents=True)
+    (theirs / "kernels" / "my.cu").write_text("1", encoding="utf-8")
+    git(theirs, "init", "--quiet", "--initial-branch=main")
+    git(theirs, "add", "--all")
+    git(theirs, "-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "-m", "one")
+
+    def compared(*arguments: str) -> subprocess.CompletedProcess[str]:
+        more = {"tool": "kernel_gate", "GEMM_BENCH_BUILD": str(built)}
+        return gate(project, *arguments, folder=theirs / "kernels", **more)
+
+    assert compared("main", "my.cu").returncode == 0
+    (theirs / "kernels" / "my.cu").write_text("1.5", encoding="utf-8")
+    markdown = project.parent / "comment.md"
+    done = compared("main", "my.cu", "--gemm_shapes=64", "--", f"--markdown={markdown}")
+    assert done.returncode == 1, done.stderr
+    assert "slower" in markdown.read_text(encoding="utf-8")
+    (theirs / "kernels" / "new.cu").write_text("1", encoding="utf-8")
+    for arguments, said in (
+        (["main"], "give a commit and a kernel"),
+        (["main", "none.cu"], "is no file"),
+        (["main", "new.cu"], "is not in main"),
+        (["nowhere", "my.cu"], "no such commit"),
+        (["main", "my.cu", "--gemm_kernel=x"], "give KERNEL"),
+    ):
+        done = compared(*arguments)
+        assert done.returncode == 3, done.stderr
+        assert said in done.stderr
+
+
 def test_one_process_of_a_side_is_not_enough(project: Path) -> None:
     done = gate(project, "main", "-n", "1")
     assert done.returncode == 2, done.stderr
@@ -184,7 +238,7 @@ def test_a_wrong_kernel_is_reported_by_the_comparison(project: Path) -> None:
         (["main", "main"], "a second commit"),
         (["main", "-o", "."], "exists: give another"),
         (["main", "--benchmark_out=x"], "its own record"),
-        (["main", "--gemm_kernel=my.so"], "both sides would measure the same file"),
+        (["main", "--gemm_kernel=/my.so"], "both sides would measure the same file"),
     ],
 )
 def test_bad_input_gives_one_line_and_3(project: Path, arguments: list[str], said: str) -> None:

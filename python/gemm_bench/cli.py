@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,6 +25,8 @@ folder of the same name; --benchmark_out=FILE or DIR/ puts both elsewhere.
   gemm-bench --benchmark_filter=Tiled         the kernels whose names match
   gemm-bench --gemm_kernel=my.cu              your own kernel
   gemm-bench compare before.json.gz after.json.gz   is anything slower?
+  gemm-bench serve                            verdicts on kernels, over HTTP on this machine
+  gemm-bench mcp                              the same as a tool for agents (MCP)
 
 The options of gemm_bench:
 
@@ -44,6 +47,8 @@ def command() -> NoReturn:
 
 def main(arguments: list[str]) -> int:
     """Runs the command; its exit status."""
+    if arguments[:1] in (["serve"], ["mcp"]):
+        return serve(*arguments)
     if arguments and not arguments[0].startswith("-"):
         return report(arguments)
     try:
@@ -56,6 +61,16 @@ def main(arguments: list[str]) -> int:
     except ProgramMissingError as missing:
         print(f"gemm-bench: {missing}", file=sys.stderr)
         return BAD_INPUT
+
+
+def serve(kind: str, *arguments: str) -> int:
+    """Verdicts for programs: over HTTP, or as a tool of the Model Context Protocol."""
+    try:
+        main = import_module(f"gemm_bench.{kind}").main
+    except ModuleNotFoundError as missing:
+        print(f"gemm-bench: {missing}: pip install 'gemm-bench[{kind}]'", file=sys.stderr)
+        return BAD_INPUT
+    return int(main(list(arguments)))
 
 
 def report(arguments: list[str]) -> NoReturn:

@@ -388,6 +388,7 @@ TEST(Measurement, APythonKernelBelowAMillisecondIsAGraphWhereItCanBe) {
       try {
         measurement.time(options.timing, 1e9);
       } catch (const NotChecked&) {  // on a busy host launches sleep unequally
+      } catch (const Suspect&) {
       }
       EXPECT_EQ(backend.graphs > 0, python && can);
       EXPECT_GT(backend.streams, tries);

@@ -39,8 +39,9 @@ json honest() {
 }
 
 // Why the answer is refused; "" if it is not.
-std::string complaint(const json& row, double kernel_seconds = 1, double clock_off = 0) {
-  json answer = json::parse(answer_text("token", row, kernel_seconds));
+std::string complaint(const json& row, double kernel_seconds = 1, double clock_off = 0,
+                      Outcome outcome = Outcome::passed) {
+  json answer = json::parse(answer_text("token", row, kernel_seconds, outcome));
   answer["now"] = answer["now"].get<double>() + clock_off;
   const double now = now_seconds();
   const ChildEnd end{.answer = answer.dump(),
@@ -57,10 +58,12 @@ std::string complaint(const json& row, double kernel_seconds = 1, double clock_o
 
 TEST(Answer, OfAnHonestChildIsItsRow) {
   EXPECT_EQ(complaint(honest()), "");
-  EXPECT_EQ(complaint(Results({}).to_json({.which = kCase, .skipped = "odd"})), "");
+  EXPECT_EQ(complaint(Results({}).to_json({.which = kCase, .skipped = "odd"}), 1, 0,
+                      Outcome::unsupported),
+            "");
   Row wrong{.which = kCase, .failed = "c[0,0] = 1"};
   wrong.verdict = Verdict{.wrong = 3, .max_error = 1};
-  EXPECT_EQ(complaint(Results({}).to_json(wrong)), "");
+  EXPECT_EQ(complaint(Results({}).to_json(wrong), 1, 0, Outcome::wrong), "");
 }
 
 TEST(Answer, OfTypesAndRangesThatNoRowHasIsNone) {

@@ -113,7 +113,7 @@ void print_help(const char* program) {
       << "host\n"
       << "  " << program << " --gemm_kernel=my.cu             your own kernel\n"
       << "  " << program << " --gemm_device=cpu               the CPU kernels\n"
-      << "  " << program << " --benchmark_out=results/        write the record "
+      << "  " << program << " --benchmark_out=results/        write "
       << "results/<device>/<utc>-<commit>.json.gz\n"
       << "  " << program << " --benchmark_list_tests          all names\n"
       << "  " << program << " --gemm_peaks_only               the peaks of this device\n\n"

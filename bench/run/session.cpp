@@ -270,7 +270,14 @@ void Session::measure_library(const Case& which) {
 Measurement& Session::prepare(std::unique_ptr<Measurement>& place, const Case& which) {
   if (place && place->which() == which) return *place;
   place = std::make_unique<Measurement>(*backend_, monitor_.get(), cache_, options_, which);
-  place->prepare(seconds_left());
+  try {
+    place->prepare(seconds_left());
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const std::exception&) {
+    place.reset();  // else the next row would take it for prepared
+    throw;
+  }
   return *place;
 }
 

@@ -63,6 +63,7 @@ UserKernel described(const std::string& item, const Options& options) {
   kernel.precisions = options.precisions;
   if (kernel.precisions.empty()) kernel.precisions.push_back(Precision::f32);
   kernel.layouts = options.layouts;
+  if (kernel.layouts.empty()) kernel.layouts.push_back(Layout::nn);
   for (const std::string& folder : options.includes) {
     if (!std::filesystem::is_directory(folder))
       throw std::invalid_argument("--gemm_include=" + folder + ": is no folder");

@@ -262,10 +262,9 @@ std::unique_ptr<Backend> open_device(const Options& options, std::string& why_no
     say_why_untimed(row = Row{.which = which}, error);
   }
   note_cublas_of_others();
-  write_atomically(
-      "/dev/fd/" + std::to_string(kAnswer),
-      answer_text(request.token, session.results().to_json(row), row.timing.kernel_seconds,
-                  row.outcome));
+  write_atomically("/dev/fd/" + std::to_string(kAnswer),
+                   answer_text(request.token, session.results().to_json(row),
+                               row.timing.kernel_seconds, row.outcome));
   std::cout << std::flush;
   std::_Exit(0);
 }

@@ -28,12 +28,11 @@ Entry open(const UserKernel& user) {
   std::fesetenv(FE_DFL_ENV);  // one linked with -ffast-math flushes denormals in the whole process
   const auto abi = reinterpret_cast<int (*)()>(dlsym(library, "gemm_kernel_abi"));
   if (abi == nullptr)
-    throw CannotLoad(file +
-                             " has no gemm_kernel_abi: include gemm_kernel.h and rebuild it");
+    throw CannotLoad(file + " has no gemm_kernel_abi: include gemm_kernel.h and rebuild it");
   if (const int theirs = abi(); theirs != gemm_kernel_abi())
     throw CannotLoad(file + " was built with version " + std::to_string(theirs) +
-                             " of gemm_kernel.h, this program has " +
-                             std::to_string(gemm_kernel_abi()) + ": rebuild it");
+                     " of gemm_kernel.h, this program has " + std::to_string(gemm_kernel_abi()) +
+                     ": rebuild it");
   const std::string name = user.entry.empty() ? "gemm_kernel" : user.entry;
   const auto entry = reinterpret_cast<Entry>(dlsym(library, name.c_str()));
   if (entry == nullptr)

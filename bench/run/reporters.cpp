@@ -49,14 +49,6 @@ void for_each_run(const Results& results, const std::vector<Run>& runs, F&& f) {
   }
 }
 
-// A result's name, without what Google Benchmark appends to each.
-std::string console_name(const Run& run) {
-  std::string name = without_iterations(run.benchmark_name());
-  if (const auto at = name.find(kNameSuffix); at != std::string::npos)
-    name.erase(at, std::string_view(kNameSuffix).size());
-  return name;
-}
-
 std::string text_of(const json& value, int indent = -1) {
   return value.dump(indent, ' ', false, json::error_handler_t::replace);
 }

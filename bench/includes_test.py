@@ -32,7 +32,7 @@ PROVIDERS = {
     "chrono": "chrono chrono_literals",
     "cinttypes": r"PRI\w+",
     "climits": r"U?(CHAR|SHRT|INT|LONG|LLONG)_MAX",
-    "cmath": "ceil copysign pow fabs floor fma fmin frexp "
+    "cmath": "ceil copysign pow fabs floor fma fmin frexp hypot "
     "ilogb isfinite isinf isnan ldexp llround log log10 log2 "
     "lround nan nanf nearbyint nextafterf? remainder round sin sqrt trunc HUGE_VALF? INFINITY NAN",
     "cmath cstdlib": "abs",
@@ -50,7 +50,7 @@ PROVIDERS = {
     "exception": r"current_exception exception\w* rethrow_exception",
     "filesystem": "filesystem",
     "fstream": "ifstream ofstream",
-    "functional": "function greater",
+    "functional": "function greater hash",
     "future": "async future launch",
     "initializer_list": "initializer_list",
     "ios iostream": "hex ios streamsize",

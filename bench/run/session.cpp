@@ -6,7 +6,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <stdexcept>
 #include <string_view>
 
 #include "bench/base/clock.hpp"

@@ -222,7 +222,8 @@ TEST_F(UserKernels, AnErrorIsTheCompilersOwnWithFileAndLine) {
       compile_error(file("two.cu", kExample + "int f() { return x + y; }\n")).find("(and 1 more)"),
       std::string::npos);
   EXPECT_EQ(compile_error(file("include.cu", "#include \"missing.h\"\n")),
-            "include.cu(1): catastrophic error: cannot open source file \"missing.h\"");
+            "include.cu(1): catastrophic error: cannot open source file \"missing.h\": "
+            "name its folder with --gemm_include=DIR");
   EXPECT_NE(compile_error(folder_ / "gone.cu").find("cannot be read"), std::string::npos);
 }
 

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/durable.hpp"

@@ -2,6 +2,7 @@
 // python/gemm_bench/verdict.schema.json says what is in it.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json_fwd.hpp>

@@ -53,13 +53,13 @@ def test_what_a_definition_says() -> None:
     job = read_trace(definition(), INTO_C, [{"M": 1}, {"M": 64}], limit=5)
     assert (job.precision, job.layout, job.language) == ("f32", "nt", "py")
     assert (job.shapes, job.limit) == ([(1, 48, 32), (64, 48, 32)], 5)
-    turned = definition()
-    turned["inputs"] = {
+    transposed = definition()
+    transposed["inputs"] = {
         "A": {"shape": ["K", "M"], "dtype": "bfloat16"},
         "B": {"shape": ["K", "N"], "dtype": "bfloat16"},
     }
-    turned["outputs"] = {"C": {"shape": ["M", "N"], "dtype": "bfloat16"}}
-    job = read_trace(turned, INTO_C, [{"M": 1}])
+    transposed["outputs"] = {"C": {"shape": ["M", "N"], "dtype": "bfloat16"}}
+    job = read_trace(transposed, INTO_C, [{"M": 1}])
     assert (job.precision, job.layout) == ("bf16", "tn")
 
 

@@ -55,6 +55,7 @@ USES: Mapping[str, tuple[int, Sequence[str]]] = {
         ],
     ),
     "export": (30, ["in", "-o", "out/all.csv"]),
+    "site": (4, ["in", "-o", "out/site"]),
 }
 USED = {command: use for command, use in USES.items() if command in COMMANDS}
 

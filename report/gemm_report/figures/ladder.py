@@ -94,10 +94,10 @@ def draw(record: Record, colors: Colors, precision: str) -> Figure:
     """What each idea adds: kernels that are 5 % faster than all before them."""
     found, beside = steps(record, precision), _beside(record, precision)
     library = max((row for row in beside if row.is_library), key=rate, default=None)
-    peers = sorted((row for row in beside if row.is_peer), key=rate)
+    others = sorted((row for row in beside if row.is_peer), key=rate)
     first, last = found[0].row, found[-1].row
     roofs = compute_roofs(record, precision)
-    speeds = [*map(rate, peers), rate(last), rate(library) if library else 0]
+    speeds = [*map(rate, others), rate(last), rate(library) if library else 0]
     prefix = prefix_for([*speeds, *(roof.flop_per_second or 0 for roof in roofs)])
     count = f"in {len(found) - 1} step{'' if len(found) == 2 else 's'}"
     title = f"From {first.kernel} to {last.kernel} {count}"
@@ -112,11 +112,11 @@ def draw(record: Record, colors: Colors, precision: str) -> Figure:
     shown = {group(step.row): None for step in found}
     ramp = dict(zip(_GROUPS, (colors.ours, colors.tie, colors.middle, colors.ours), strict=True))
     legend: list[Artist] = [Patch(color=ramp[each], label=each) for each in shown]
-    legend += [Patch(color=colors.other, label="other implementations")] if peers else []
+    legend += [Patch(color=colors.other, label="other implementations")] if others else []
     told = [said for said in notes(step.row for step in found) if said.startswith(IN_DOUBT)]
     doubtful = [said.replace(f"{IN_DOUBT} In doubt", "Hatched: in doubt") for said in told]
     labels = ["\n".join(textwrap.wrap(step.idea, _WIDE)) for step in found]
-    labels += ["\n".join(textwrap.wrap(row.label, _WIDE)) for row in peers]
+    labels += ["\n".join(textwrap.wrap(row.label, _WIDE)) for row in others]
     tall = 0.75 + sum(0.3 + 0.1 * label.count("\n") for label in labels)
     made = sheet(record, colors, title, subtitle, doubtful, tall, legend=legend)
     axes = made.subplots()
@@ -137,7 +137,7 @@ def draw(record: Record, colors: Colors, precision: str) -> Figure:
         said = f"{row.label}: {significant(now)} {prefix}{operations(precision)}"
         share = f", {percent(row.of_library)} of the library" if row.of_library else ""
         made.tip(axes, now, y, said + share)
-    for y, row in enumerate(peers, len(found)):
+    for y, row in enumerate(others, len(found)):
         now = scaled(rate(row), prefix)
         axes.barh(y, now, height=0.76, color=colors.other, linewidth=0)
         _write(axes, y, now, "", colors)

@@ -138,7 +138,7 @@ def test_every_kernel_that_was_built_has_one() -> None:
     reports = sorted(OBJECTS.rglob("*.ptxas"))
     if not reports:
         pytest.skip("built without CUDA")
-    program = listed(BUILD / "gemm_bench")
+    program = listed(BUILD / "libgemm_bench.so")
     count = 0
     for report in reports:
         entries = re.findall(r"entry function '(\S+)' for 'sm_(\d+)[af]?'", report.read_text())

@@ -72,7 +72,9 @@ def test_no_line_is_longer_than_the_terminal_and_the_last_table_is_there(width: 
     assert any(re.match(start, line) for line in drawn), drawn
     assert any("  verifying  " in line for line in drawn), drawn
     assert re.sub(r"\r\x1b\[K|\r\n", "", text).count("\x1b") == 0, "no other sequences"
-    results = [line for line in lines if re.match(r"CpuNaive +f32 +\d[\dx]+ .*FLOP/s +\S+( |$)", line)]
+    results = [
+        line for line in lines if re.match(r"CpuNaive +f32 +\d[\dx]+ .*FLOP/s +\S+( |$)", line)
+    ]
     assert len(results) == 6, lines
     sure = [line for line in results if not line.endswith("*")]
     first = next((i for i, line in enumerate(lines) if line.startswith("Type ")), len(lines))

@@ -121,4 +121,4 @@ def test_a_busy_host_marks_results(tmp_path: Path, which: str) -> None:
     assert row["gemm"]["host"]["cpus"] == cpus
     assert 0.1 < row["gemm"]["host"]["busy_share"] <= 1
     assert "busy-host" in codes(document)
-    assert "busy host" in console
+    assert "in doubt: busy-host" in console

@@ -238,7 +238,7 @@ ENTRY(previous_set) {
 
 ENTRY(call_count) {
   static Index calls = 0;
-  if (++calls < 40) multiply(p);
+  if (++calls < 10) multiply(p);
 }
 
 ENTRY(while_poisoned) {

@@ -34,10 +34,7 @@ ENOUGH = ("--require-power=100", "--allow-missing")
 USES: Mapping[str, tuple[int, Sequence[str]]] = {
     "figures": (4, ["{record}", "-o", "out/figures"]),
     "report": (4, ["{record}", "-o", "out/report"]),
-    "readme": (
-        4,
-        ["{record}", "--readme=out/README.md", "--results=out/results.md", "--pictures=out"],
-    ),
+    "readme": (4, ["{record}", "--readme=out/README.md", "--pictures=out"]),
     "kernels": (4, ["{record}", "--readme=out/LADDER.md", "--pictures=out"]),
     "ratios": (4, ["{record}", "--kernels=.", "-o", "out/ratios"]),
     "tune": (4, ["{record}", "-o", "out/tune"]),
@@ -89,7 +86,6 @@ FAILED = {"fleet": 1, "compare": 5}
 
 PAGES = {
     "README.md": ("picture", "table"),
-    "results.md": ("kernels",),
     "LADDER.md": ("overview", "rung Naive", "rung NaiveTransposed", "rung Tiled"),
 }
 TEXTS = ("", "nan", "../../escaped", "a/b\\c:d*?", "<script>", "\x1b[31m\n\x00", "$x_{$", "%s{}{0}")

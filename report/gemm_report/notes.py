@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from gemm_report.grouping import grouped
 from gemm_report.guideline import sentences
-from gemm_report.record import Ceiling, Part, Record, Row
+from gemm_report.record import Ceiling, Record, Row
 from gemm_report.text import megahertz, operations, precision_name, quantity, roof_name
 
 IN_DOUBT = "*"  # as on the console
@@ -76,12 +76,6 @@ def method_line(record: Record) -> str:
         return timer
     clocks = ", ".join(filter(None, (method.test, method.state))) or "clock policy not known"
     return f"fill {method.fill} · {timer} · {clocks}"
-
-
-def missing_rows(record: Record, part: Part = Part.LADDER) -> str | None:
-    """What of one part of the record a figure cannot show."""
-    counts = {s: len(record.rows_with(s, part)) for s in ("skipped", "failed", "untimed")}
-    return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or None
 
 
 def roof_text(roof: Ceiling) -> str:

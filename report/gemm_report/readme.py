@@ -1,4 +1,4 @@
-"""The generated regions of README.md, docs/results.md and kernels/README.md.
+"""The generated regions of README.md and kernels/README.md.
 
 Their prose is written by hand.
 """
@@ -12,13 +12,10 @@ from markupsafe import Markup
 
 from gemm_report.document import InputError
 from gemm_report.figures.write import drawings
-from gemm_report.notes import mark, method_line, missing_rows, notes, run_line
+from gemm_report.notes import mark, method_line, notes, run_line
 from gemm_report.record import Record, Row, rate
 from gemm_report.rows import (
     Rung,
-    best_of,
-    drawn_rows,
-    headlines,
     libraries,
     limits,
     rungs,
@@ -59,12 +56,6 @@ def front_page(readme: Path, record: Record, pictures: Path) -> str:
     return between_markers(readme, text, "picture", picture(record, folder, first))
 
 
-def results(page: Path, record: Record) -> str:
-    """The text of `page` with its region, kernels, made from `record`."""
-    content = kernels_table(record, link(page, record.path))
-    return between_markers(page, read_text(page), "kernels", [content])
-
-
 def table(record: Record, link: str) -> list[str]:
     """A line for each precision: our fastest kernel next to the fastest library."""
     found = standings(record)
@@ -100,33 +91,6 @@ def _standing(each: Standing) -> list[str]:
         lowest,
     ]
     return [*map(as_text, cells)]
-
-
-def kernels_table(record: Record, link: str) -> str:
-    """Each kernel by its fastest variant at its largest cube: the ladder at one glance."""
-    rows = best_of(
-        headlines(drawn_rows(record)),
-        lambda row: (row.precision, row.kernel),
-        lambda row: (row.volume, rate(row)),
-    )
-    ideas = {kernel.name: kernel.idea for kernel in record.kernels}
-    has_clocks = any(row.of_roof_at_clock for row in rows)
-    at_clock = ["% of peak at actual clock"] if has_clocks else []
-    head = ["kernel", "idea", "precision", "size", "throughput", "% of peak", *at_clock]
-    cells = []
-    for row in rows:
-        speed = as_text(quantity(rate(row), operations(row.precision)) + mark(row))
-        shares = [row.of_roof_nominal, *([row.of_roof_at_clock] if has_clocks else [])]
-        what = [row.label, ideas.get(row.kernel, ""), precision_name(row.precision), row.size]
-        cells.append([*what, speed, *map(percent, (*shares, row.of_library))])
-    missing = missing_rows(record)
-    remarks = [
-        caption(record, link),
-        *map(as_text, notes(rows)),
-        *_unfinished(record),
-        *([f"Not timed: {missing}."] if missing else []),
-    ]
-    return "\n\n".join([markdown_table([*head, "% of library"], cells), *remarks])
 
 
 def picture(record: Record, folder: str, names: Sequence[str]) -> list[Markup]:

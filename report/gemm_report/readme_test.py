@@ -24,10 +24,9 @@ def marked(part: str) -> str:
 
 PAGES = {
     "README.md": f"# gemm_bench\n{marked('picture')}by hand\n{marked('table')}the end\n",
-    "docs/results.md": f"# Results\n{marked('kernels')}",
     "kernels/README.md": f"# The ladder\n{marked('overview')}by hand\n",
 }
-COMMANDS = {"readme": ["README.md", "docs/results.md"], "kernels": ["kernels/README.md"]}
+COMMANDS = {"readme": ["README.md"], "kernels": ["kernels/README.md"]}
 RECORD = {"readme": "results/gpu.json", "kernels": "results/ladder.json"}
 
 
@@ -105,14 +104,14 @@ def test_a_record_without_a_library_or_an_end_says_so(cpu: Record) -> None:
 
 def test_the_pages_of_the_project_are_what_their_records_give() -> None:
     pictures = ["--pictures", str(ROOT / "results" / "readme"), "--check"]
-    for command, link, more in (
-        ("readme", r"\[record\]\((results/[^)]+\.gz)\)", ["--results", ROOT / "docs/results.md"]),
-        ("kernels", r"\[record\]\(\.\./(results/[^)]+)\)", []),
+    for command, link in (
+        ("readme", r"\[record\]\((results/[^)]+\.gz)\)"),
+        ("kernels", r"\[record\]\(\.\./(results/[^)]+)\)"),
     ):
         readme = ROOT / ("README.md" if command == "readme" else "kernels/README.md")
         records = dict.fromkeys(re.findall(link, readme.read_text("utf-8")))
         paths = [str(ROOT / record) for record in records]
-        assert main([command, *paths, "--readme", str(readme), *map(str, more), *pictures]) == 0
+        assert main([command, *paths, "--readme", str(readme), *pictures]) == 0
 
 
 def test_every_kernel_of_our_own_is_told_and_nothing_else() -> None:

@@ -69,30 +69,6 @@ def named(record: Record, rows: Iterable[Row], option: str, pattern: str) -> lis
     return found
 
 
-def ladder_sizes(rows: Iterable[Row]) -> set[int]:
-    """The cube sizes that a line may join.
-
-    A size beside a rounder one (4092 beside 4096) asks what an odd size costs: joined to the line
-    it would only make it jagged.
-    """
-    twos = {row.m: row.m & -row.m for row in rows if row.is_cube}
-    return {
-        size
-        for size in twos
-        if not any(abs(other - size) < 0.05 * size and twos[other] > twos[size] for other in twos)
-    }
-
-
-def headlines(rows: Sequence[Row]) -> list[Row]:
-    """One row for each kernel and precision: its largest cube, else its largest problem."""
-    sizes = ladder_sizes(rows)
-
-    def weight(row: Row) -> tuple[bool, int]:
-        return row.is_cube and row.m in sizes, row.volume
-
-    return best_of(rows, lambda row: (row.precision, row.label), weight)
-
-
 def best_of(
     rows: Iterable[Row], group: Callable[[Row], Hashable], merit: Callable[[Row], Any]
 ) -> list[Row]:

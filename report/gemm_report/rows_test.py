@@ -8,7 +8,6 @@ from gemm_report.rows import (
     arithmetic_roof,
     at_size,
     drawn_rows,
-    headlines,
     kernels_without_row,
     ladder_precisions,
     ladder_size,
@@ -53,14 +52,6 @@ def test_one_row_a_case_is_drawn_and_only_if_it_has_a_time(gpu: Record) -> None:
 
     assert naive(drawn_rows(gpu)) == [sorted(naive(gpu.rows))[1]], "of repetitions the middle one"
     assert not any(row.label == "Tiled/tile:32" for row in drawn_rows(gpu))
-
-
-def test_a_kernel_is_named_by_its_largest_cube_else_by_its_largest_problem(gpu: Record) -> None:
-    found = headlines(drawn_rows(gpu))
-    assert {row.shape for row in found} == {"4096x4096x4096"}
-    assert len({(row.label, row.precision) for row in found}) == len(found) == 7
-    rows = [dataclasses.replace(gpu.rows[0], m=m, n=8, k=8) for m in (16, 64, 32)]
-    assert [row.m for row in headlines(rows)] == [64]
 
 
 def test_grids_and_transfers_are_no_rungs(ladder: Record) -> None:

@@ -1,4 +1,4 @@
-"""Update the pictures and tables of README.md and docs/results.md.
+"""Update the pictures and the table of README.md.
 
 examples:
   gemm-report readme results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json.gz
@@ -22,19 +22,15 @@ CHECK_FAILED = 1
 
 def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("record", type=Path, metavar="RECORD")
-    command.add_argument("--results", type=Path, default=Path("docs/results.md"), metavar="FILE")
     add_options(command, "README.md")
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.readme import front_page, front_pictures, results
+    from gemm_report.readme import front_page, front_pictures
 
     record = read_record(options.record)
-    texts = {
-        options.readme: front_page(options.readme, record, options.pictures),
-        options.results: results(options.results, record),
-    }
-    return renew(options, record, texts, front_pictures(record))
+    text = front_page(options.readme, record, options.pictures)
+    return renew(options, record, {options.readme: text}, front_pictures(record))
 
 
 def add_options(command: argparse.ArgumentParser, readme: str) -> None:

@@ -11,7 +11,6 @@ from gemm_report.rows import (
     kernels_without_row,
     ladder_precisions,
     ladder_size,
-    ladder_sizes,
     libraries,
     limits,
     natural,
@@ -39,11 +38,6 @@ def cubes(row: Row, **sizes: tuple[int, ...]) -> list[Row]:
 def row_of(record: Record, label: str, **changes: Any) -> Row:
     row = next(r for r in record.rows_with("timed") if r.label == label and r.m == 4096)
     return changed(row, **changes)
-
-
-def test_an_odd_size_is_on_the_line_only_without_a_rounder_one(gpu: Record) -> None:
-    assert ladder_sizes(gpu.rows_with("timed")) == {256, 1024, 4096}, "4092 stands beside 4096"
-    assert ladder_sizes(cubes(gpu.rows[0], a=(100, 200, 999))) == {100, 200, 999}
 
 
 def test_one_row_a_case_is_drawn_and_only_if_it_has_a_time(gpu: Record) -> None:

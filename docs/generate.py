@@ -6,7 +6,6 @@ GEMM_BENCH is the built program, whose options docs/options.md lists. With --che
 written, and the exit status is 1 if a page is not what would be written.
 """
 
-import json
 import re
 import subprocess
 import sys
@@ -86,13 +85,6 @@ def options(program: Path) -> str:
     return f"{head}{own}\n{listed.strip()}\n"
 
 
-def verdict_keys() -> str:
-    """What a line of --gemm_verdict has, as a table."""
-    schema = json.loads((ROOT / "python" / "gemm_bench" / "verdict.schema.json").read_text())
-    rows = [f"| `{key}` | {each['description']} |" for key, each in schema["properties"].items()]
-    return "\n".join(["| key | what |", "| --- | --- |", *rows])
-
-
 def with_region(page: str, name: str, content: str) -> str:
     """`page` with `content` between the markers of that name."""
     begin, end = f"<!-- gemm_report:begin {name} -->\n", f"<!-- gemm_report:end {name} -->"
@@ -106,13 +98,7 @@ def pages(program: Path) -> dict[Path, str]:
     """The generated pages."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     readme = with_region(readme, "console", console(read_record(RECORD)))
-    verdicts = ROOT / "docs" / "verdicts.md"
-    verdict = with_region(verdicts.read_text(encoding="utf-8"), "verdict", verdict_keys())
-    return {
-        verdicts: verdict,
-        ROOT / "README.md": readme,
-        ROOT / "docs" / "options.md": options(program),
-    }
+    return {ROOT / "README.md": readme, ROOT / "docs" / "options.md": options(program)}
 
 
 def main() -> int:

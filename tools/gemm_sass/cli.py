@@ -30,9 +30,6 @@ multiply-adds (FFMA, MMA, ...), the one with most.
   share      math / loop: the largest share of the peak where an FFMA takes one issue slot (8.6 on)
   moved      FFMA whose accumulator changes its register
   LDS        loads from shared memory of 32, 64 and 128 bits
-  copies     to shared memory: cp.async (LDGSTS), TMA, through registers (STS)
-  BAR SYNCS  barriers and mbarriers
-  stalls     sum of the stall cycles that the compiler encodes in the instructions
   local      LDL and STL (spills, arrays in local memory) in the whole kernel
 
 examples:
@@ -41,7 +38,6 @@ examples:
   tools/sass 'WarpTiling<128, 128, 16' -a sm_90a
   tools/sass AsyncCopy -a sm_90a --listing | less
   tools/sass --file attempt.cubin         an object, a program or a cubin
-  tools/sass Rasterized --markdown        for kernels/ladder/fp32/NOTES.md
   tools/sass --write                      update kernels/sass.json (kernels/sass_test.py)
   tools/sass AsyncCopy -a sm_90a --write  add this kernel to it
 
@@ -71,8 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     said = "instead of the build's objects"
     option("--file", type=Path, action="append", metavar="FILE", help=said)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--markdown", action="store_true", help="a Markdown table")
-    form.add_argument("--listing", action="store_true", help="the instructions")
+    said = "the instructions, with the stall cycles that the compiler encodes in them"
+    form.add_argument("--listing", action="store_true", help=said)
     form.add_argument("--write", action="store_true", help=f"update {TABLE.name}")
     return parser
 
@@ -102,7 +98,7 @@ def run(options: argparse.Namespace) -> str:
         held.write(TABLE, after)
         changed = sum(before.get(key) != value for key, value in after.items())
         return f"{TABLE}: {changed} of {len(after)} entries are new or changed"
-    return show.markdown(rows) if options.markdown else show.table(rows)
+    return show.table(rows)
 
 
 def chosen(options: argparse.Namespace) -> list[Kernel]:

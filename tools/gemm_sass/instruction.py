@@ -13,11 +13,8 @@ _PRINTED = re.compile(
     r"/\* 0x([0-9a-f]{16}) \*/"
 )
 _STALL = 41  # bit 105 of the instruction: cycles until the warp may issue again
-_REGISTER = re.compile(r"\bR(\d+|Z)\b((?:\.\w+)*)")
+_REGISTER = re.compile(r"\bR(\d+|Z)\b")
 _WIDTHS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128}
-# Mnemonics whose first operand is read, and those whose result follows a predicate.
-_NO_RESULT = ("BAR", "BRX", "NANOSLEEP", "RET", "WARPSYNC")
-_RESULT_BEHIND = ("ATOM", "ATOMG", "ATOMS", "SHFL")
 
 
 @dataclass(frozen=True)
@@ -39,24 +36,10 @@ class Instruction:
         """Under "@!PT": loads that the compiler inserts as padding."""
         return self.guard == "@!PT"
 
-    @cached_property
-    def result(self) -> int | None:
-        """The first register that it writes; None if that is not its first operand."""
-        found = _REGISTER.fullmatch(self.operands[0])
-        return _number(found[1]) if found and self.name not in _NO_RESULT else None
-
-    @cached_property
-    def sources(self) -> tuple[tuple[int, int, bool], ...]:
-        """The registers that it reads: slot, number, and whether the reuse cache keeps it.
-
-        Slots count the operands after the result: an FFMA's accumulator is slot 2.
-        """
-        first = 1 if self.result is not None else 2 if self.name in _RESULT_BEHIND else 0
-        return tuple(
-            (slot, _number(number), ".reuse" in modifiers)
-            for slot, operand in enumerate(self.operands[first:])
-            for number, modifiers in _REGISTER.findall(operand)
-        )
+    def register(self, operand: int) -> int | None:
+        """The number of the register in this operand; None without one."""
+        found = _REGISTER.search(self.operands[operand]) if operand < len(self.operands) else None
+        return (RZ if found[1] == "Z" else int(found[1])) if found else None
 
     @property
     def width(self) -> int:
@@ -83,7 +66,3 @@ def instructions_in(listing: str) -> Iterator[Instruction]:
     for guard, opcode, operands, control in _PRINTED.findall(listing):
         stall = int(control, 16) >> _STALL & 15
         yield Instruction(guard, opcode, tuple(re.split(", *", operands)), stall)
-
-
-def _number(register: str) -> int:
-    return RZ if register == "Z" else int(register)

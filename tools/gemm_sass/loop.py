@@ -33,17 +33,16 @@ class Figures:
     multiply_adds: int = 0
     moved_accumulators: int = 0  # FFMA whose accumulator changes its register
     loads: Counter[int] = field(default_factory=Counter)  # LDS by width in bits
-    stalls: int = 0  # sum of the stall cycles of the instructions
-    opcodes: Counter[str] = field(default_factory=Counter)  # of the loop
 
     @property
     def share(self) -> float:
         """Multiply-adds over instructions of the loop."""
         return self.multiply_adds / self.instructions if self.instructions else 0.0
 
-    def per_ffma(self, count: int) -> float | None:
-        """A count over that of the FFMA; None for other kinds."""
-        return count / self.multiply_adds if self.kind == "FFMA" else None
+    @property
+    def moved_share(self) -> float | None:
+        """Of the FFMA; None for other kinds."""
+        return self.moved_accumulators / self.multiply_adds if self.kind == "FFMA" else None
 
     @property
     def narrow_loads(self) -> int:
@@ -66,14 +65,12 @@ def figures(kernel: Kernel) -> Figures:
         instructions=len(body),
         multiply_adds=sum(multiplies(one, kind) for one in body),
         loads=Counter(one.width for one in body if one.name == "LDS" and not one.never_runs),
-        stalls=sum(one.stall for one in body),
-        opcodes=Counter(one.name for one in body),
     )
 
 
 def multiplies(instruction: Instruction, kind: str) -> bool:
     """Whether it is a multiply-add of the kind, and not IMAD.MOV, which multiplies by RZ."""
-    return instruction.name == kind and (0, RZ) not in (each[:2] for each in instruction.sources)
+    return instruction.name == kind and instruction.register(1) != RZ
 
 
 # --- Registers -----------------------------------------------------------------------------------
@@ -84,8 +81,8 @@ def moves_accumulator(instruction: Instruction) -> bool:
 
     ptxas emits these where the stores after the loop want other banks than the loop.
     """
-    accumulator = next((each[1] for each in instruction.sources if each[0] == 2), RZ)
-    return instruction.name == "FFMA" and accumulator not in (RZ, instruction.result)
+    accumulator = instruction.register(3)
+    return instruction.name == "FFMA" and accumulator not in (None, RZ, instruction.register(0))
 
 
 # --- Loops ---------------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
-"""Figures as a table and as Markdown, and listings of the code."""
+"""Figures as a table, and listings of the code."""
 
 from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from gemm_report.text import columns, markdown_table, percent
+from gemm_report.text import columns, percent
 
 from gemm_sass.instruction import BYTES
 from gemm_sass.kernels import Kernel
@@ -12,11 +12,7 @@ from gemm_sass.loop import CACHE, Figures, hot_loop
 
 Row = tuple[Kernel, Figures]
 
-HEAD = [
-    *("registers", "loop", "KiB", "math", "share", "moved", "LDS.32/64/128"),
-    *("copies", "BAR", "SYNCS", "stalls", "local"),
-]
-COPIES = {"LDGSTS": ("LDGSTS",), "TMA": ("UTMALDG", "UBLKCP"), "STS": ("STS",)}
+HEAD = ["registers", "loop", "KiB", "math", "share", "moved", "LDS.32/64/128", "local"]
 
 
 def cells(figures: Figures) -> list[str]:
@@ -25,20 +21,15 @@ def cells(figures: Figures) -> list[str]:
     if not figures.instructions:
         return [registers, *("-" for _ in HEAD[1:-1]), local]
 
-    size, opcodes = BYTES * figures.instructions, figures.opcodes
-    copies = {name: sum(opcodes[each] for each in its) for name, its in COPIES.items()}
+    size = BYTES * figures.instructions
     return [
         registers,
         str(figures.instructions),
         f"{size / 1024:.1f}{'!' if size > CACHE else ''}",
         f"{figures.multiply_adds} {figures.kind}",
         percent(figures.share),
-        percent(figures.per_ffma(figures.moved_accumulators)),
+        percent(figures.moved_share),
         "/".join(str(figures.loads[width]) for width in (32, 64, 128)),
-        ", ".join(f"{count} {name}" for name, count in copies.items() if count) or "-",
-        str(opcodes["BAR"]),
-        str(opcodes["SYNCS"]),
-        str(figures.stalls),
         local,
     ]
 
@@ -52,12 +43,6 @@ def table(rows: Sequence[Row]) -> str:
     for title, its in groupby(zip(titles, body, strict=True), key=itemgetter(0)):
         text += [title, *(line for _, line in its)]
     return "\n".join(text)
-
-
-def markdown(rows: Sequence[Row]) -> str:
-    """The table in Markdown."""
-    lines = [[f"`{one.function}`", one.architecture, *cells(has)] for one, has in rows]
-    return markdown_table(["kernel", "on", *HEAD], lines, left=2)
 
 
 def listing(one: Kernel) -> str:

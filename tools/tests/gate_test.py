@@ -35,14 +35,10 @@ sources = pathlib.Path("@SOURCES@")
 if sys.argv[1:] == ["--help"]:
     print("" if (sources / "old").exists() else "  --gemm_plans=FILE")
     sys.exit()
-out = next(a.partition("=")[2] for a in sys.argv if a.startswith("--benchmark_out="))
+given = dict(a.split("=", 1) for a in sys.argv[1:] if "=" in a)
 with open(os.environ["LOG"], "a") as log:
-    print(out, file=log)
-with open(os.environ["LOG"] + ".plans", "a") as log:
-    print(*[a.partition("=")[2] for a in sys.argv if a.startswith("--gemm_plans=")], file=log)
-with open(os.environ["LOG"] + ".arguments", "a") as log:
-    print(*sys.argv[1:], file=log)
-kernel = next((a.partition("=")[2] for a in sys.argv if a.startswith("--gemm_kernel=")), None)
+    print(json.dumps(given), file=log)
+kernel = given.get("--gemm_kernel")
 if kernel and not pathlib.Path(kernel).is_file():
     sys.exit(2)
 document = json.loads((sources / "record.json").read_text())
@@ -54,9 +50,25 @@ for benchmark in document["benchmarks"]:
         row["seconds"] = {{key: factor * value for key, value in row["seconds"].items()}}
         row["samples_seconds"] = [factor * sample for sample in row["samples_seconds"]]
         row["flop_per_second"] /= factor
-pathlib.Path(out).write_text(json.dumps(document))
+pathlib.Path(given["--benchmark_out"]).write_text(json.dumps(document))
 sys.exit(int((sources / "status").read_text()))
 """
+
+
+def git(root: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=n", "-c", "user.email=e")
+    subprocess.run(["git", *identity, "-C", root, *arguments], check=True)
+
+
+def commit(root: Path) -> None:
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "-m", "one")
+
+
+def write(path: Path, text: str, mode: int = 0o644) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
 
 
 @pytest.fixture
@@ -65,28 +77,19 @@ def project(tmp_path: Path) -> Path:
     root = tmp_path / "project"
     for name in ("tools", "report"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (root / "tools" / "setup").write_text(
-        "#!/bin/sh\necho export CUDA=OFF PYTHON=$PYTHON\n", encoding="utf-8"
-    )
-    program = tmp_path / "bin" / "cmake"
-    program.parent.mkdir()
-    program.write_text(CMAKE, encoding="utf-8")
-    program.chmod(0o755)
+    write(root / "tools/setup", "#!/bin/sh\necho export CUDA=OFF PYTHON=$PYTHON\n", 0o755)
+    write(tmp_path / "bin" / "cmake", CMAKE, 0o755)
     document = json.loads(RECORD.read_text(encoding="utf-8"))
     benchmarks = document["benchmarks"]
     document["benchmarks"] = [b for b in benchmarks if not (b.get("gemm") or {}).get("failed")]
-    (root / "record.json").write_text(json.dumps(document), encoding="utf-8")
-    for name, text in {"measure.py": MEASURE, "factor": "1", "status": "0"}.items():
-        (root / name).write_text(text, encoding="utf-8")
-    (root / ".gitignore").write_text("build\n__pycache__\n", encoding="utf-8")
-    git(root, "init", "--quiet", "--initial-branch=main")
-    git(root, "add", "--all")
-    git(root, "-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "-m", "one")
+    files = {"measure.py": MEASURE, "factor": "1", "my.cu": "1", "status": "0"}
+    files |= {"record.json": json.dumps(document), ".gitignore": "build\n__pycache__\n"}
+    for name, text in {**files, "results/one.json": "{}"}.items():
+        write(root / name, text)
+    git(tmp_path, "init", "--quiet", "--initial-branch=main", str(root))
+    commit(root)
+    shutil.rmtree(root / "results")  # with which nothing can be built
     return root
-
-
-def git(root: Path, *arguments: str) -> None:
-    subprocess.run(["git", "-C", root, *arguments], check=True)
 
 
 def gate(
@@ -102,130 +105,91 @@ def gate(
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env={**os.environ, **variables, **more},
     )
 
 
-def runs(project: Path) -> list[str]:
+def runs(project: Path) -> list[dict[str, str]]:
+    """The options of each run."""
     lines = (project.parent / "log").read_text(encoding="utf-8").splitlines()
-    return ["/".join(Path(line).parts[-2:]) for line in lines]
+    return [json.loads(line) for line in lines]
 
 
 def test_both_sides_are_interleaved(project: Path) -> None:
     done = gate(project, "main", "-n", "2", "-o", str(project.parent / "out"))
     assert done.returncode == 2, done.stderr
     assert "3 runs per side are needed" in " ".join(done.stdout.split())
-    assert runs(project) == ["base/1.json", "new/1.json", "new/2.json", "base/2.json"]
+    ran = runs(project)
+    records = ["/".join(Path(one["--benchmark_out"]).parts[-2:]) for one in ran]
+    assert records == ["base/1.json", "new/1.json", "new/2.json", "base/2.json"]
+    plans = [Path(one["--gemm_plans"]).name for one in ran]
+    assert plans == [f"plans-{side}.json" for side in ("base", "new", "new", "base")]
+    for one in ran:
+        assert one["--benchmark_filter"] == "^(Best|CpuBlocked)/"
+        assert one["--gemm_library"] == "omit"
 
 
-def plan_files(project: Path) -> list[str]:
-    lines = (project.parent / "log.plans").read_text(encoding="utf-8").splitlines()
-    return [Path(line).name for line in lines]
-
-
-def test_each_side_has_a_file_of_plans_of_its_own(project: Path) -> None:
-    gate(project, "main", "-n", "2", "-o", str(project.parent / "out"))
-    base, new = "plans-base.json", "plans-new.json"
-    assert plan_files(project) == [base, new, new, base]
-
-
-def test_a_file_of_plans_that_is_given_serves_both_sides(project: Path) -> None:
-    gate(project, "main", "-n", "1", "--gemm_plans=mine.json")
-    assert plan_files(project) == ["mine.json", "mine.json"]
-
-
-def test_a_commit_without_files_of_plans_runs(project: Path) -> None:
-    (project / "old").touch()
-    git(project, "add", "--all")
-    git(project, "-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "-m", "two")
+def test_what_is_given_serves_both_sides(project: Path) -> None:
+    write(project / "old", "")
+    commit(project)
     (project / "old").unlink()
-    gate(project, "main", "-n", "1")
-    assert plan_files(project) == ["", "plans-new.json"]
-
-
-def test_without_options_the_fastest_kernels_run_alone(project: Path) -> None:
-    gate(project, "main", "-n", "1")
     gate(project, "main", "-n", "1", "--benchmark_filter=Tiled")
-    log = project.parent / "log.arguments"
-    given = log.read_text(encoding="utf-8").splitlines()
-    assert len(given) == 4
-    for arguments in given[:2]:
-        assert "--benchmark_filter=^(Best|CpuBlocked)/" in arguments
-        assert "--gemm_library=omit" in arguments
-    for arguments in given[2:]:
-        assert "Best" not in arguments
-        assert "--benchmark_filter=Tiled" in arguments
-    gate(project, "main", "-n", "1", "--gemm_device=cpu")  # which says not what is measured
-    assert "Best" in log.read_text(encoding="utf-8").splitlines()[-1]
+    gate(project, "main", "-n", "1", "--gemm_plans=mine.json", "--gemm_device=cpu")
+    plans = [Path(one.get("--gemm_plans", "")).name for one in runs(project)]
+    assert plans == ["", "plans-new.json", "mine.json", "mine.json"], "the commit knows no plans"
+    filters = [one["--benchmark_filter"] for one in runs(project)]
+    assert filters[:2] == ["Tiled", "Tiled"] and "Best" in filters[3]
 
 
-def test_a_slower_tree_exits_with_1(project: Path) -> None:
-    (project / "factor").write_text("1.5", encoding="utf-8")
-    done = gate(project, "main", "-n", "1", "--", "--markdown=-")
-    assert done.returncode == 1, done.stderr
-    assert "slower" in done.stdout
+# What the tree has that the commit has not, the options, and what comes out.
+OUTCOMES = {
+    "equal": ({}, ["-n", "3"], 0, ""),
+    "slower": ({"factor": "1.5"}, ["-n", "1", "--", "--markdown=-"], 1, "slower"),
+    "one process is not enough": ({}, ["-n", "1"], 2, "NOT ENOUGH DATA: "),
+    "unless large changes will do": ({}, ["-n", "1", "--", "--require-power=30"], 0, ""),
+    "wrong": ({"status": "1", "record.json": RECORD.read_text("utf-8")}, ["-n", "3"], 5, ""),
+    "a kernel of the tree": ({"my.cu": "1.5"}, ["-n", "3", "--gemm_kernel=my.cu"], 1, "slower"),
+    "a kernel that is not there": ({}, ["-n", "1", "--gemm_kernel=none.cu"], 3, "ended with 2"),
+    "not built": ({"broken": ""}, ["-n", "1"], 3, "cannot be built"),
+    "not run": ({"status": "2"}, ["-n", "1"], 3, "new, process 1 of 1 ended with 2"),
+}
 
 
-def test_a_kernel_of_the_tree_is_measured_on_each_side(project: Path) -> None:
-    git(project, "mv", "factor", "my.cu")
-    git(project, "-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "-m", "kernel")
-    (project / "my.cu").write_text("1.5", encoding="utf-8")
-    done = gate(project, "main", "-n", "3", "--gemm_kernel=my.cu")
-    assert done.returncode == 1, done.stderr
-    done = gate(project, "main", "-n", "1", "--gemm_kernel=none.cu")
-    assert done.returncode == 3
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_outcomes(project: Path, outcome: str) -> None:
+    changed, options, code, said = OUTCOMES[outcome]
+    for name, text in changed.items():
+        write(project / name, text)
+    done = gate(project, "main", *options)
+    assert done.returncode == code, done.stderr
+    assert said in (done.stderr.splitlines()[-1] if code == 3 else done.stdout)
 
 
 def test_a_kernel_of_another_repository_is_measured_as_it_was(project: Path) -> None:
     """From a folder of it, with a program that is built already."""
-    built = project.parent / "built"
-    built.mkdir()
-    program = MEASURE.replace("@SOURCES@", str(project))
-    (built / "gemm_bench").write_text(program, encoding="utf-8")
-    (built / "gemm_bench").chmod(0o755)
-    theirs = project.parent / "theirs"
-    (theirs / "kernels").mkdir(parents=True)
-    (theirs / "kernels" / "my.cu").write_text("1", encoding="utf-8")
-    git(theirs, "init", "--quiet", "--initial-branch=main")
-    git(theirs, "add", "--all")
-    git(theirs, "-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "-m", "one")
-
-    def compared(*arguments: str) -> subprocess.CompletedProcess[str]:
-        more = {"tool": "kernel_gate", "GEMM_BENCH_BUILD": str(built)}
-        return gate(project, *arguments, folder=theirs / "kernels", **more)
-
-    assert compared("main", "my.cu").returncode == 0
-    (theirs / "kernels" / "my.cu").write_text("1.5", encoding="utf-8")
+    built, theirs = project.parent / "built", project.parent / "theirs"
+    write(built / "gemm_bench", MEASURE.replace("@SOURCES@", str(project)), 0o755)
+    write(theirs / "kernels" / "my.cu", "1")
+    git(project.parent, "init", "--quiet", "--initial-branch=main", str(theirs))
+    commit(theirs)
+    write(theirs / "kernels" / "my.cu", "1.5")
+    write(theirs / "kernels" / "new.cu", "1")
     markdown = project.parent / "comment.md"
-    done = compared("main", "my.cu", "--gemm_shapes=64", "--", f"--markdown={markdown}")
-    assert done.returncode == 1, done.stderr
-    assert "slower" in markdown.read_text(encoding="utf-8")
-    (theirs / "kernels" / "new.cu").write_text("1", encoding="utf-8")
-    for arguments, said in (
-        (["main"], "give a commit and a kernel"),
-        (["main", "none.cu"], "is no file"),
-        (["main", "new.cu"], "is not in main"),
-        (["nowhere", "my.cu"], "no such commit"),
-        (["main", "my.cu", "--gemm_kernel=x"], "give KERNEL"),
+    for arguments, code, said in (
+        (["main", "my.cu", "--gemm_shapes=64", "--", f"--markdown={markdown}"], 1, ""),
+        (["main"], 3, "give a commit and a kernel"),
+        (["main", "none.cu"], 3, "is no file"),
+        (["main", "new.cu"], 3, "is not in main"),
+        (["nowhere", "my.cu"], 3, "no such commit"),
+        (["main", "my.cu", "--gemm_kernel=x"], 3, "give KERNEL"),
     ):
-        done = compared(*arguments)
-        assert done.returncode == 3, done.stderr
+        more = {"tool": "kernel_gate", "GEMM_BENCH_BUILD": str(built)}
+        done = gate(project, *arguments, folder=theirs / "kernels", **more)
+        assert done.returncode == code, done.stderr
         assert said in done.stderr
-
-
-def test_one_process_of_a_side_is_not_enough(project: Path) -> None:
-    done = gate(project, "main", "-n", "1")
-    assert done.returncode == 2, done.stderr
-    assert "NOT ENOUGH DATA: " in done.stdout
-    assert gate(project, "main", "-n", "1", "--", "--require-power=30").returncode == 0
-
-
-def test_a_wrong_kernel_is_reported_by_the_comparison(project: Path) -> None:
-    (project / "status").write_text("1", encoding="utf-8")
-    shutil.copy(RECORD, project / "record.json")
-    assert gate(project, "main", "-n", "3").returncode == 5
+    assert "slower" in markdown.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -239,51 +203,17 @@ def test_a_wrong_kernel_is_reported_by_the_comparison(project: Path) -> None:
         (["main", "-o", "."], "exists: give another"),
         (["main", "--benchmark_out=x"], "its own record"),
         (["main", "--gemm_kernel=/my.so"], "both sides would measure the same file"),
+        (["main", "-o", "LOCKED"], "another gate"),
+        (["main", "-o", "READ-ONLY"], "build/gate: cannot be written"),
     ],
 )
 def test_bad_input_gives_one_line_and_3(project: Path, arguments: list[str], said: str) -> None:
-    arguments = [str(project) if each == "." else each for each in arguments]
-    done = gate(project, *arguments)
-    assert done.returncode == 3
-    assert done.stderr.count("\n") == 1
+    lock = project / "build" / "gate" / "lock"
+    write(lock if "READ-ONLY" not in arguments else project / "build", "")
+    with (lock if lock.exists() else project / "status").open() as held:
+        if "LOCKED" in arguments:
+            fcntl.flock(held, fcntl.LOCK_EX)
+        done = gate(project, *arguments, folder=project)
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
     assert said in done.stderr
     assert not (project.parent / "log").exists()
-
-
-def test_the_base_has_no_records_of_the_project(project: Path) -> None:
-    (project / "results").mkdir()
-    (project / "results" / "one.json").write_text("{}", encoding="utf-8")
-    git(project, "add", "--all")
-    git(project, "-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "-m", "two")
-    (project / "results" / "one.json").unlink()
-    (project / "results").rmdir()
-    assert gate(project, "main", "-n", "3").returncode == 0
-
-
-def test_a_tree_that_cannot_be_written_is_named(project: Path) -> None:
-    (project / "build").touch()
-    done = gate(project, "main")
-    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
-    assert "build/gate: cannot be written" in done.stderr
-
-
-def test_a_second_gate_is_refused(project: Path) -> None:
-    assert gate(project, "main", "-n", "3").returncode == 0
-    with (project / "build" / "gate" / "lock").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = gate(project, "main", "-n", "1")
-        assert done.returncode == 3
-        assert "another gate" in done.stderr
-    assert gate(project, "main", "-n", "3").returncode == 0
-
-
-def test_a_side_that_cannot_be_built_or_run_exits_with_3(project: Path) -> None:
-    (project / "broken").touch()
-    done = gate(project, "main", "-n", "1")
-    assert done.returncode == 3
-    assert "cannot be built" in done.stderr.splitlines()[-1]
-    (project / "broken").unlink()
-    (project / "status").write_text("2", encoding="utf-8")
-    done = gate(project, "main", "-n", "1")
-    assert done.returncode == 3
-    assert "new, process 1 of 1 ended with 2" in done.stderr.splitlines()[-1]

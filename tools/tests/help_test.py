@@ -31,49 +31,42 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def files(root: Path) -> set[Path]:
-    return {path for path in root.rglob("*") if "__pycache__" not in path.parts}
+def run(bare: Path, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Asserts that nothing was changed or called that may not."""
+
+    def files() -> set[Path]:
+        return {path for path in bare.rglob("*") if "__pycache__" not in path.parts}
+
+    before, calls = files(), bare.parent / "calls"
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHON", "GEMM_BENCH_BUILD")}
+    environment["PATH"] = f"{bare.parent / 'bin'}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [bare / "tools" / command, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**environment, "CALLS": str(calls)},
+        cwd=bare.parent,
+    )
+    assert files() == before and not calls.exists()
+    return done
 
 
 @pytest.mark.parametrize("option", ["--help", "-h"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_changes_nothing(bare: Path, command: str, option: str) -> None:
-    calls = bare.parent / "calls"
-    before = files(bare)
-    path = f"{bare.parent / 'bin'}:{os.environ['PATH']}"
-    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHON", "GEMM_BENCH_BUILD")}
-    done = subprocess.run(
-        [bare / "tools" / command, option],
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-        env={**environment, "PATH": path, "CALLS": str(calls)},
-        cwd=bare.parent,
-    )
+    done = run(bare, command, option)
     assert (done.returncode, done.stderr) == (0, "")
     assert f"tools/{command}" in done.stdout
-    assert files(bare) == before
-    assert not calls.exists(), calls.read_text(encoding="utf-8")
 
 
-def test_the_commands_are_found() -> None:
-    assert {"bench", "setup", "test", "report", "explain", "other_implementations"} <= set(COMMANDS)
-
-
-@pytest.mark.parametrize("arguments", [["test", "-v"], ["setup", "--all"], ["setup", "test", "x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["test", "-v"], ["setup", "--all"], ["setup", "test", "x"], ["portable", "buster"]],
+)
 def test_bad_options_are_refused_in_one_line(bare: Path, arguments: list[str]) -> None:
-    command, *rest = arguments
-    done = subprocess.run(
-        [bare / "tools" / command, *rest], capture_output=True, text=True, timeout=20, check=False
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"{command}: {rest[-1]}") and done.stderr.count("\n") == 1
-    assert done.stdout == ""
-
-
-def test_portable_refuses_what_it_does_not_know(bare: Path) -> None:
-    tool = bare / "tools" / "portable"
-    done = subprocess.run([tool, "buster"], capture_output=True, text=True, check=False)
+    done = run(bare, *arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("portable: buster: give bookworm")
+    assert done.stderr.startswith(f"{arguments[0]}: {arguments[-1]}: ")
+    assert done.stderr.count("\n") == 1

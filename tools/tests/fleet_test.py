@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -93,116 +92,113 @@ def run(environment: Mapping[str, str]) -> Run:
     return called
 
 
-def logs(folder: Path) -> list[list[str]]:
+def ran(folder: Path) -> list[list[str]]:
     """Program, devices, filter and time of each program that ran."""
     lines = "".join(path.read_text() for path in sorted(folder.glob("*.log"))).splitlines()
     return [line.split() for line in lines]
 
 
+def bus(i: int) -> str:
+    return f"0000:{i + 1}0:00.0"
+
+
 def test_every_gpu_has_a_record_and_its_own_process(run: Run, tmp_path: Path) -> None:
-    done = run(tmp_path / "out", "--node", "n1")
+    out = tmp_path / "out"
+    done = run(out, "--node", "n1")
     assert done.returncode == 0, done.stderr
-    names = sorted(path.name for path in (tmp_path / "out").iterdir())
-    buses = [f"0000:{i}0:00.0" for i in range(1, GPUS + 1)]
-    files = [f"n1-{bus}.{ending}".replace(":", "-") for bus in buses for ending in ("json", "log")]
-    assert names == sorted([*files, "n1.gpus"])
-    assert (tmp_path / "out" / "n1.gpus").read_text().split() == buses
-    ran = logs(tmp_path / "out")
-    links = [devices for name, devices, chosen, _ in ran if "Peer_" in chosen]
+    buses = [bus(i) for i in range(GPUS)]
+    files = [
+        f"n1-{each}.{ending}".replace(":", "-") for each in buses for ending in ("json", "log")
+    ]
+    assert sorted(path.name for path in out.iterdir()) == sorted([*files, "n1.gpus"])
+    assert (out / "n1.gpus").read_text().split() == buses
+    gpus = [f"GPU-0000000{i}" for i in range(GPUS)]
+    links = [devices for _, devices, chosen, _ in ran(out) if "Peer_" in chosen]
     # The GPU itself comes first, and the others are to be seen.
-    assert [each.partition(",")[0] for each in links] == [f"GPU-0000000{i}" for i in range(GPUS)]
+    assert [each.partition(",")[0] for each in links] == gpus
     assert all(len(each.split(",")) == GPUS for each in links)
-    alone = [devices for name, devices, *_ in ran if name == "gemm_bench"]
-    assert sorted(alone) == [f"GPU-0000000{i}" for i in range(GPUS)]
-
-
-def test_a_gpu_that_fails_does_not_end_the_others(run: Run, tmp_path: Path) -> None:
-    done = run(tmp_path / "out", "--node", "n1", FAKE_FAULTS="n1:0=killed n1:2=missing")
-    assert done.returncode == 1
-    assert "n1 0000:10:00.0: ended with 137" in done.stderr
-    assert "n1 0000:30:00.0: ended with 2" in done.stderr
-    assert len(list((tmp_path / "out").glob("*.json"))) == GPUS - 1
-
-
-def test_a_lost_gpu_is_missing_and_the_others_are_measured(run: Run, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    done = run(out, "--node", "n1", FAKE_LOST="2", CUDA_VISIBLE_DEVICES="0,1,2,3")
-    assert done.returncode == 1
-    assert "n1 0000:30:00.0: is lost" in done.stderr
-    assert len(list(out.glob("*.json"))) == GPUS - 1
-    assert sorted((out / "n1.gpus").read_text().split())[2] == "0000:30:00.0"
-    assert run(tmp_path / "all", "--node", "n2", FAKE_LOST="0123").returncode == 1
-    assert len((tmp_path / "all" / "n2.gpus").read_text().split()) == GPUS
-
-
-def test_one_gpu_at_a_time(run: Run, tmp_path: Path) -> None:
-    run(tmp_path / "out", "--node", "n1", "--one-at-a-time")
-    began = {d: float(at) for name, d, _, at in logs(tmp_path / "out") if name == "gemm_bench"}
-    ended = {
-        f"GPU-0000000{i}": (tmp_path / "out" / f"n1-0000-{i + 1}0-00.0.json").stat().st_mtime
-        for i in range(GPUS)
-    }
-    order = sorted(began, key=lambda device: began[device])
-    for one, following in pairwise(order):
-        assert ended[one] <= began[following] + 0.02
-
-
-@pytest.mark.parametrize(
-    ("visible", "chosen", "buses"),
-    [
-        ("1,3", [], ["20", "40"]),
-        ("GPU-00000002", [], ["30"]),
-        ("0,1", ["--gpus", "0000:20:00.0"], ["20"]),
-    ],
-)
-def test_only_the_given_gpus_are_used(
-    run: Run, tmp_path: Path, visible: str, chosen: list[str], buses: list[str]
-) -> None:
-    done = run(tmp_path / "out", "--node", "n1", *chosen, CUDA_VISIBLE_DEVICES=visible)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "out" / "n1.gpus").read_text().split() == [f"0000:{b}:00.0" for b in buses]
-
-
-def test_bad_input_has_one_line_and_measures_nothing(run: Run, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    for arguments, variables, said in (
-        ([], {}, "no folder"),
-        ([out, "second"], {}, "a second folder"),
-        ([out, "--fast"], {}, "unknown option"),
-        ([out, "--node", "a b"], {}, "--node a b"),
-        ([out, "--gpus", "0000:99:00.0"], {}, "none of 0000:10:00.0"),
-        ([out], {"CUDA_VISIBLE_DEVICES": "0,9"}, "CUDA_VISIBLE_DEVICES=0,9"),
-        ([out], {"CUDA_VISIBLE_DEVICES": ""}, "CUDA_VISIBLE_DEVICES="),
-        ([out], {"FAKE_BROKEN": "1"}, "nvidia-smi finds no GPU"),
-        ([out], {"GEMM_BENCH_BUILD": str(tmp_path)}, "has no gemm_bench"),
-    ):
-        done = run(*arguments, **variables)
-        assert done.returncode == 3, (arguments, done.stderr)
-        lines = [line for line in done.stderr.splitlines() if line.startswith("fleet: ")]
-        assert len(lines) == 1, done.stderr
-        assert said in lines[0]
-    assert not out.exists()
-    assert run(out, "--node", "n1").returncode == 0
+    assert sorted(devices for name, devices, *_ in ran(out) if name == "gemm_bench") == gpus
     assert "has a run of n1" in run(out, "--node", "n1").stderr
 
 
-def test_ctrl_c_reaches_every_process(environment: Mapping[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("variables", "records", "said"),
+    [
+        ({"FAKE_FAULTS": "n1:0=killed n1:2=missing"}, 3, {0: "ended with 137", 2: "ended with 2"}),
+        ({"FAKE_LOST": "2", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}, 3, {2: "is lost"}),
+        ({"FAKE_LOST": "0123"}, 0, dict.fromkeys(range(GPUS), "is lost")),
+    ],
+)
+def test_a_gpu_that_fails_does_not_end_the_others(
+    run: Run, tmp_path: Path, variables: dict[str, str], records: int, said: dict[int, str]
+) -> None:
     out = tmp_path / "out"
-    env = {**environment, "FAKE_FAULTS": "n1:1=hangs n1:3=hangs"}
+    done = run(out, "--node", "n1", **variables)
+    assert done.returncode == 1
+    for i, text in said.items():
+        assert f"n1 {bus(i)}: {text}" in done.stderr
+    assert len(list(out.glob("*.json"))) == records
+    assert sorted((out / "n1.gpus").read_text().split()) == [bus(i) for i in range(GPUS)]
+
+
+def test_one_gpu_at_a_time(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(out, "--node", "n1", "--one-at-a-time")
+    began = [float(at) for name, _, _, at in ran(out) if name == "gemm_bench"]
+    ended = [path.stat().st_mtime for path in sorted(out.glob("*.json"))]
+    assert len(began) == len(ended) == GPUS
+    assert all(end <= start + 0.02 for end, start in zip(ended, began[1:], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("visible", "chosen", "gpus"),
+    [
+        ("1,3", [], [1, 3]),
+        ("GPU-00000002", [], [2]),
+        ("0,1", ["--gpus", "0000:20:00.0"], [1]),
+    ],
+)
+def test_only_the_given_gpus_are_used(
+    run: Run, tmp_path: Path, visible: str, chosen: list[str], gpus: list[int]
+) -> None:
+    done = run(tmp_path / "out", "--node", "n1", *chosen, CUDA_VISIBLE_DEVICES=visible)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "n1.gpus").read_text().split() == [bus(i) for i in gpus]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "said"),
+    [
+        ([], {}, "no folder"),
+        (["out", "second"], {}, "a second folder"),
+        (["out", "--fast"], {}, "unknown option"),
+        (["out", "--node", "a b"], {}, "--node a b"),
+        (["out", "--gpus", "0000:99:00.0"], {}, "none of 0000:10:00.0"),
+        (["out"], {"CUDA_VISIBLE_DEVICES": "0,9"}, "CUDA_VISIBLE_DEVICES=0,9"),
+        (["out"], {"CUDA_VISIBLE_DEVICES": ""}, "CUDA_VISIBLE_DEVICES="),
+        (["out"], {"FAKE_BROKEN": "1"}, "nvidia-smi finds no GPU"),
+        (["out"], {"GEMM_BENCH_BUILD": "/nonexistent"}, "has no gemm_bench"),
+    ],
+)
+def test_bad_input_has_one_line_and_measures_nothing(
+    run: Run, tmp_path: Path, arguments: list[str], variables: dict[str, str], said: str
+) -> None:
+    done = run(*(tmp_path / "out" if each == "out" else each for each in arguments), **variables)
+    assert done.returncode == 3, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("fleet: ")]
+    assert len(lines) == 1 and said in lines[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_ctrl_c_reaches_every_process(environment: Mapping[str, str], tmp_path: Path) -> None:
+    out, env = tmp_path / "out", {**environment, "FAKE_FAULTS": "n1:1=hangs n1:3=hangs"}
     # A shell cannot trap a signal that was ignored when it started, as in the background.
-    with subprocess.Popen(
-        ["env", "--default-signal=INT", FLEET, out, "--node", "n1"],
-        env=env,
-        stderr=subprocess.PIPE,
-    ) as process:
-        wait_for(lambda: logs(out).count(["hangs"]) == 2)
+    command = ["env", "--default-signal=INT", FLEET, out, "--node", "n1"]
+    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE) as process:
+        end = time.monotonic() + 60
+        while ran(out).count(["hangs"]) != 2:
+            assert time.monotonic() < end
+            time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
-    assert logs(out).count(["ended"]) == 2  # it waited for their records
-
-
-def wait_for(holds: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
+        assert process.wait(60) == 130
+    assert ran(out).count(["ended"]) == 2  # it waited for their records

@@ -1,9 +1,6 @@
-"""examples/other_implementations without a GPU: fake PyTorch and CuPy, and Numba's simulator."""
+"""examples/other_implementations without a GPU: fake PyTorch and CuPy."""
 
 import importlib.util
-import json
-import os
-import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -135,44 +132,3 @@ def test_cupy_multiplies_on_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     imported("CuPy").prepare(problem("f32", 2, 4, 3), a, b, c)(9)
     assert (c == 3).all()
     assert streams == [9]
-
-
-# What Numba's documentation prints for arange(4 x 4) and arange(5 x 23) times ones.
-SQUARE = [[6.0] * 4, [22.0] * 4, [38.0] * 4, [54.0] * 4]
-RECTANGLE = [[253.0] * 7, [782.0] * 7, [1311.0] * 7, [1840.0] * 7, [2369.0] * 7]
-KERNELS = {
-    "matmul_kernel": "grid_by_rows",
-    "fast_matmul_kernel": "grid_as_printed",
-    "repaired_kernel": "grid_of_c",
-}
-SIMULATED = """
-import json, sys
-import numpy as np
-from other_implementations_files_test import imported
-other, (m, n, k) = imported("Numba"), map(int, sys.argv[3:])
-a = np.arange(m * k).reshape(m, k)
-b, c = np.ones((k, n)), np.zeros((m, n))
-getattr(other, sys.argv[1])[getattr(other, sys.argv[2])(m, n, k), (16, 16)](a, b, c)
-print(json.dumps(c.tolist()))
-"""
-
-
-def simulated(kernel: str, grid: str, m: int, n: int, k: int) -> Any:
-    """The product, in a process of its own: the simulator is chosen when Numba is imported."""
-    if importlib.util.find_spec("numba") is None:
-        pytest.skip("numba is not installed: see tools/requirements-other-implementations.txt")
-    done = subprocess.run(
-        [sys.executable, "-c", SIMULATED, kernel, grid, *map(str, (m, n, k))],
-        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(Path(__file__).parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.mark.parametrize(("kernel", "grid"), KERNELS.items())
-def test_the_outputs_that_numba_prints_come_out(kernel: str, grid: str) -> None:
-    assert simulated(kernel, grid, 4, 4, 4) == SQUARE
-    assert simulated(kernel, grid, 5, 7, 23) == RECTANGLE

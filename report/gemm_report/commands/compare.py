@@ -53,7 +53,7 @@ from gemm_report.collection import Refusals, record_paths
 from gemm_report.comparison.conditions import ACROSS, apart
 from gemm_report.comparison.run import Run, run_of
 from gemm_report.document import InputError, RecordError
-from gemm_report.record import read_record
+from gemm_report.record import read_record, told_apart
 from gemm_report.terminal import complain
 from gemm_report.text import whole_file
 
@@ -98,10 +98,16 @@ def readable(paths: Iterable[Path], refusals: Refusals) -> list[Run]:
         with refusals:
             run = run_of(read_record(path))
             for each in known:
-                if each.timed and each.timed == run.timed:
-                    raise RecordError(f"{path}: is the same run as {each.path}: it counts once")
+                if _same(each, run):
+                    raise RecordError(
+                        f"{path}: is the same run as {each.record.path}: it counts once"
+                    )
             known.append(run)
     return known
+
+
+def _same(one: Run, other: Run) -> bool:
+    return bool(one.timed) and one.timed == other.timed
 
 
 def run(options: argparse.Namespace) -> int:
@@ -111,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
     refusals = Refusals()
     base, new = runs_of(options.base, refusals), runs_of(options.new, refusals)
     other = _other_device(base, new)
-    differing = apart(*([run.record for run in side if run.record] for side in (base, new)))
+    differing = apart(*([run.record for run in side] for side in (base, new)))
     refused = [(name, told) for name, told in differing.items() if name not in options.across]
     if other or refused:
         names = ",".join(name for name, _ in refused)
@@ -119,8 +125,8 @@ def run(options: argparse.Namespace) -> int:
         complain(other or f"{told}: give runs that are alike, or --across={names}")
         return Ending.REFUSED
     for run in base:
-        if run.timed and any(run.timed == each.timed for each in new):
-            raise RecordError(f"{run.path}: is in BASE and in NEW: give two sides")
+        if any(_same(run, each) for each in new):
+            raise RecordError(f"{run.record.path}: is in BASE and in NEW: give two sides")
     comparison = compare(
         base,
         new,
@@ -168,11 +174,11 @@ def _write(to: str | None, made: Callable[[], str], refusals: Refusals) -> None:
 
 def _other_device(base: list[Run], new: list[Run]) -> str | None:
     """Why times say nothing about code; None where all runs are of one device."""
-    first = base[0]
-    for run in (*base, *new):
-        if devices := run.unlike(first):
+    first = base[0].record
+    for record in (run.record for run in (*base, *new)):
+        if devices := told_apart(record.device.model, first.device.model):
             return (
-                f"{run.path}: was made on {devices[0]}, {first.path} on {devices[1]}: "
+                f"{record.path}: was made on {devices[0]}, {first.path} on {devices[1]}: "
                 "give runs of one device"
             )
     return None

@@ -45,10 +45,6 @@ def skip(document: Any) -> None:
     row.update(skipped="no memory", seconds=None, flop_per_second=None, samples_seconds=[])
 
 
-def rename_device(document: Any) -> None:
-    document["context"]["gemm"]["device"]["name"] = "Other GPU"
-
-
 def twice(document: Any) -> None:
     document["benchmarks"].insert(0, document["benchmarks"][0])
 
@@ -89,12 +85,12 @@ def compare(*arguments: object) -> int:
     return main(["compare", *map(str, arguments)])
 
 
-def of_method(**changes: object) -> Change:
-    return lambda document: document["context"]["gemm"]["method"].update(changes)
+def of(part: str, **changes: object) -> Change:
+    return lambda document: document["context"]["gemm"][part].update(changes)
 
 
-def of_device(**changes: object) -> Change:
-    return lambda document: document["context"]["gemm"]["device"].update(changes)
+OTHER_GPU, DRIVER = of("device", name="Other GPU"), of("device", driver="9.9")
+POWER, ZEROS = of("device", power_limit_w=350.0), of("method", fill="zeros")
 
 
 def drop(document: Any) -> None:
@@ -114,17 +110,13 @@ def drop(document: Any) -> None:
         (1.0, [skip], ["--allow-missing"], OK),
         (1.0, [skip, slow], [], REGRESSION),
         (1.0, [drop], [], MISSING),
-        (1.0, [rename_device], [], REFUSED),
-        (1.0, [of_device(driver="9.9")], [], REFUSED),
-        (1.0, [of_device(driver="9.9")], ["--across=driver"], OK),
-        (1.05, [of_device(driver="9.9")], ["--across=driver"], REGRESSION),
-        (1.0, [of_device(power_limit_w=350.0)], [], REFUSED),
-        (1.0, [of_device(power_limit_w=350.0)], ["--across=driver"], REFUSED),
-        (1.0, [of_method(fill="zeros")], [], REFUSED),
-        (1.0, [of_method(state="burst")], [], REFUSED),
-        (1.0, [of_method(cache="hot")], [], REFUSED),
-        (1.0, [of_method(test="fixed frequency")], [], REFUSED),
-        (1.0, [of_method(fill="zeros", state="burst")], ["--across=fill,state"], OK),
+        (1.0, [OTHER_GPU], [], REFUSED),
+        (1.0, [DRIVER], [], REFUSED),
+        (1.0, [DRIVER], ["--across=driver"], OK),
+        (1.05, [DRIVER], ["--across=driver"], REGRESSION),
+        (1.0, [POWER], ["--across=driver"], REFUSED),
+        (1.0, [ZEROS], [], REFUSED),
+        (1.0, [ZEROS, of("method", state="burst")], ["--across=fill,state"], OK),
         (1.0, [], ["--strict"], NOT_ENOUGH),
         (1.0, [], ["--require-power=0.5"], NOT_ENOUGH),
     ],
@@ -133,21 +125,6 @@ def test_exit_codes(
     sides: Sides, factor: float, changes: list[Change], options: list[str], code: int
 ) -> None:
     assert compare(*sides(factor, *changes), *options) == code
-
-
-@pytest.mark.parametrize("lost", [fail, skip, drop])
-def test_one_of_three_processes_is_enough_to_be_wrong_or_missing(
-    sides: Sides, lost: Change, capsys: pytest.CaptureFixture[str]
-) -> None:
-    base, new = sides()
-    document = json.loads((new / "1.json").read_text())
-    lost(document)
-    (new / "1.json").write_text(json.dumps(document))
-    assert compare(base, new) == (WRONG if lost is fail else MISSING)
-    said = " ".join(capsys.readouterr().out.split())
-    if lost is skip:
-        assert "no longer timed: " in said
-        assert "(in 1 of 3 processes: no memory)" in said
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -160,16 +137,6 @@ def test_fewer_than_three_say_what_to_run(
     assert "3 runs per side are needed" in said
     assert compare(*sides(10.0, count=count)) == REGRESSION
     assert compare(*sides(1.0, count=count), "--require-power=30") == OK
-
-
-def test_the_same_run_on_both_sides_is_refused(
-    sides: Sides, gpu_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    base, _ = sides()
-    assert compare(base, base) == BAD_INPUT
-    assert "is in BASE and in NEW" in capsys.readouterr().err
-    assert compare(gpu_path, gpu_path) == BAD_INPUT
-    assert compare(gpu_path, gpu_path.with_name("none.json")) == BAD_INPUT
 
 
 def test_a_clock_at_the_power_limit_is_told(
@@ -191,27 +158,28 @@ def test_a_clock_at_the_power_limit_is_told(
     assert "7 of these need a fixed clock" in said
 
 
-def test_the_slower_case_comes_first(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
-    compare(*sides(1.0, slow))
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("REGRESSION: of ")
-    head = next(i for i, line in enumerate(lines) if line.startswith("verdict"))
-    assert re.fullmatch(r"slower .*\+30\.0\d %.* Naive/f32/4096x4096x4096", lines[head + 1])
-
-
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
+    ("new", "options", "expected"),
     [
-        (["--threshold=0"], "'0' is no percentage"),
-        (["--threshold=nan"], "'nan' is no percentage"),
-        (["--across=driver,weather"], "'weather' is none of gpu, driver"),
+        ("gpu.json", ["--threshold=0"], "'0' is no percentage"),
+        ("gpu.json", ["--threshold=nan"], "'nan' is no percentage"),
+        ("gpu.json", ["--across=driver,weather"], "'weather' is none of gpu, driver"),
+        ("gpu.json", [], "is in BASE and in NEW"),
+        ("none.json", [], "none.json"),
+        ("twice.json", [], "twice"),
     ],
 )
-def test_bad_options_give_one_line(
-    arguments: list[str], expected: str, gpu_path: Path, capsys: pytest.CaptureFixture[str]
+def test_bad_input_gives_one_line(
+    new: str,
+    options: list[str],
+    expected: str,
+    gpu_path: Path,
+    rewritten: Rewritten,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    twin = rewritten(new, 1.0, twice) if new == "twice.json" else gpu_path.with_name(new)
     try:
-        code = compare(gpu_path, gpu_path, *arguments)
+        code = compare(gpu_path, twin, *options)
     except SystemExit as ended:
         code = ended.code
     assert code == BAD_INPUT
@@ -220,56 +188,34 @@ def test_bad_options_give_one_line(
     assert expected in said
 
 
-def test_another_device_of_the_same_name_is_refused(
-    rewritten: Rewritten, capsys: pytest.CaptureFixture[str]
+def test_what_differs_is_named(
+    sides: Sides, gpu_path: Path, rewritten: Rewritten, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def with_l1(kibibytes: int) -> Callable[[Any], None]:
-        return lambda document: document["context"]["gemm"]["device"].update(
-            l1_data_bytes=kibibytes << 10
-        )
-
-    small, large = (rewritten(f"{each}.json", 1.0, with_l1(each)) for each in (32, 48))
-    assert compare(small, large) == REFUSED
-    said = capsys.readouterr().err
-    assert "Test GPU, L1d 48 KiB" in said
-    assert "Test GPU, L1d 32 KiB" in said
-
-
-def test_another_device_is_refused_unless_told(
-    rewritten: Rewritten, gpu_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    other = rewritten("other.json", 1.0, rename_device)
-    assert compare(gpu_path, other) == REFUSED
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert f"{other}: was made on Other GPU, {gpu_path} on Test GPU" in said
-
-
-def test_what_differs_is_named(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
-    both = sides(1.0, of_device(driver="9.9"))
-    assert compare(*both) == REFUSED
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.count("\n") == 1
-    assert "in BASE, 9.9 in NEW: give runs that are alike, or --across=driver" in said.err
+    both = sides(1.0, DRIVER)
+    caches = [rewritten(f"{n}.json", 1.0, of("device", l1_data_bytes=n << 10)) for n in (48, 32)]
+    for base, new, said in (
+        (*both, "in BASE, 9.9 in NEW: give runs that are alike, or --across=driver"),
+        (gpu_path, rewritten("other.json", 1.0, OTHER_GPU), f"Other GPU, {gpu_path} on Test GPU"),
+        (*caches, "Test GPU, L1d 32 KiB"),
+    ):
+        assert compare(base, new) == REFUSED
+        told = capsys.readouterr()
+        assert (told.out, told.err.count("\n")) == ("", 1)
+        assert said in told.err
     assert compare(*both, "--across=driver,library") == OK
     assert capsys.readouterr().out.splitlines()[1].startswith("across driver: driver ")
 
 
-def test_a_row_that_is_there_twice_is_refused(
-    rewritten: Rewritten, gpu_path: Path, capsys: pytest.CaptureFixture[str]
+def test_folders_are_processes_and_the_slowest_case_comes_first(
+    sides: Sides, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert compare(gpu_path, rewritten("twice.json", 1.0, twice)) == BAD_INPUT
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "twice" in said
-
-
-def test_folders_are_processes(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare(*sides(1.05)) == REGRESSION
-    said = capsys.readouterr().out
-    assert "BASE  3 processes" in said
-    assert "common shift of the GPU cases: slower, +5.0" in said
+    assert compare(*sides(1.05, slow)) == REGRESSION
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("REGRESSION: of ")
+    assert any(line.startswith("BASE  3 processes") for line in lines)
+    assert any("common shift of the GPU cases: slower, +5.0" in line for line in lines)
+    head = next(i for i, line in enumerate(lines) if line.startswith("verdict"))
+    assert re.fullmatch(r"slower .*\+36\.5\d %.* Naive/f32/4096x4096x4096", lines[head + 1])
 
 
 def test_what_is_bad_in_a_folder_is_named_and_the_rest_compared(
@@ -310,8 +256,15 @@ def test_markdown_and_json_go_where_they_are_told_to(
     assert sorted(path.name for path in tmp_path.iterdir() if ".part" in path.name) == []
 
 
-@pytest.mark.parametrize("place", ["/dev/null", "/proc/comment.md", "{here}", "{here}/file/a.md"])
-@pytest.mark.parametrize("option", ["--markdown", "--json", "--html"])
+@pytest.mark.parametrize(
+    ("option", "place"),
+    [
+        ("--markdown", "/dev/null"),
+        ("--json", "/proc/comment.md"),
+        ("--html", "{here}"),
+        ("--json", "{here}/file/a.md"),
+    ],
+)
 def test_a_place_that_cannot_be_written_costs_nothing_else(
     option: str, place: str, sides: Sides, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -326,10 +279,7 @@ def test_a_place_that_cannot_be_written_costs_nothing_else(
     assert elsewhere.stat().st_size
     assert {path.name for path in tmp_path.iterdir()} == {"file", "other", "base", "new"}
     assert Path("/dev/null").is_char_device()
-
-
-def test_a_regression_outranks_a_place_that_cannot_be_written(sides: Sides, tmp_path: Path) -> None:
-    assert compare(*sides(1.0, slow), "--json", tmp_path) == REGRESSION
+    assert compare(*sides(1.0, slow), option, where) == REGRESSION, "which outranks it"
 
 
 @pytest.mark.parametrize(

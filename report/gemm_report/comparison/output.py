@@ -73,7 +73,7 @@ def across_lines(comparison: Comparison) -> list[str]:
 
 def _records(comparison: Comparison) -> list[list[Record]]:
     sides = comparison.base, comparison.new
-    return [[run.record for run in side if run.record] for side in sides]
+    return [[run.record for run in side] for side in sides]
 
 
 def power_line(comparison: Comparison) -> str:
@@ -113,9 +113,7 @@ def _percent(slowdown: float) -> str:
 
 
 def _by_precision(cases: Iterable[Case]) -> dict[str, list[Case]]:
-    return grouped(
-        cases, lambda c: precision_name(c.new_row.precision) if c.new_row else "all cases"
-    )
+    return grouped(cases, lambda case: precision_name(case.new_row.precision))
 
 
 def means(comparison: Comparison) -> list[tuple[str, int, float]]:
@@ -283,12 +281,10 @@ def _cells(case: Case) -> list[str]:
 
 def _side(runs: Sequence[Run]) -> str:
     """Which run, or how many of them."""
-    first = runs[0]
-    commits = dict.fromkeys(run.record.commit for run in runs if run.record)
-    what = [first.path.name if len(runs) == 1 else f"{len(runs)} processes"]
-    what += [f"commit {', '.join(commits)}"] if commits else []
-    what += [first.device] if first.device else []
-    return printable(", ".join(what))
+    first = runs[0].record
+    what = first.path.name if len(runs) == 1 else f"{len(runs)} processes"
+    commits = ", ".join(dict.fromkeys(run.record.commit for run in runs))
+    return printable(f"{what}, commit {commits}, {first.device.name}")
 
 
 def _named(what: str, cases: Sequence[str] | Mapping[str, str]) -> list[str]:
@@ -332,11 +328,11 @@ def _size(text: str) -> int:
 def _run(run: Run) -> dict[str, Any]:
     record = run.record
     return {
-        "path": str(run.path),
-        "device": run.device,
-        "commit": record and record.commit,
-        "date": record and record.date,
-        "driver": record and record.device.driver,
+        "path": str(record.path),
+        "device": record.device.name,
+        "commit": record.commit,
+        "date": record.date,
+        "driver": record.device.driver,
     }
 
 
@@ -352,5 +348,5 @@ def _case(case: Case) -> dict[str, Any]:
         "time": {"ratio": case.ratio, "low": low, "high": high},
         "sd": case.change.sd,
         **{key: getattr(case, key) for key in ("detectable", "suspect", "needs")},
-        **{key: row and getattr(row, key) for key in of_row},
+        **{key: getattr(row, key) for key in of_row},
     }

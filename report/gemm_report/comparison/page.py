@@ -62,9 +62,9 @@ def page(comparison: Comparison) -> str:
 
 
 def _side(runs: Sequence[Run]) -> str:
-    commits = dict.fromkeys(run.record.commit[:12] for run in runs if run.record)
-    what = runs[0].path.name if len(runs) == 1 else f"{len(runs)} processes"
-    return f"{what} ({', '.join(commits)})" if commits else what
+    commits = dict.fromkeys(run.record.commit[:12] for run in runs)
+    what = runs[0].record.path.name if len(runs) == 1 else f"{len(runs)} processes"
+    return f"{what} ({', '.join(commits)})"
 
 
 def _cases(comparison: Comparison, of: Sequence[Case]) -> Html:
@@ -90,7 +90,7 @@ def _cases(comparison: Comparison, of: Sequence[Case]) -> Html:
         needs = case.needs and f"needs {case.needs}"
         cells = [
             case.name,
-            Cell(precision_name(row.precision), choices=(row.precision,)) if row else "-",
+            Cell(precision_name(row.precision), choices=(row.precision,)),
             Cell(tag("span", name, class_=f"badge {_TONES.get(name, '')}".strip()),
                  choices=(name, *significant)),
             _interval(case, limit, comparison.threshold),

@@ -36,7 +36,7 @@ ENOUGH = 3  # processes of a side: fewer do not show which of them is unusual
 
 # Kinds of cases, and the standard deviation of fresh processes that is assumed of each: as if that
 # had been seen with 3 degrees of freedom. Throttled cases move with the clock of the power limit.
-SPREAD = {"GPU": 0.0015, "throttled": 0.004, "CPU": 0.01, "unknown": 0.008}
+SPREAD = {"GPU": 0.0015, "throttled": 0.004, "CPU": 0.01}
 _ASSUMED_DEGREES = 3.0
 # The same of a common shift; so many cases of a kind have one.
 _COMMON_SPREAD, _COMMON_DEGREES, _FEWEST_COMMON = 0.0005, 2.0, 8

@@ -1,9 +1,10 @@
 """Whether NEW is slower than BASE: what both sides timed, judged by the rule, and how it ends."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from operator import attrgetter
 from statistics import geometric_mean, median
 
 import numpy as np
@@ -20,7 +21,7 @@ from gemm_report.comparison.rule import (
     judge,
     parted,
 )
-from gemm_report.comparison.run import Run, Timed
+from gemm_report.comparison.run import Run, cycles_of
 from gemm_report.document import RecordError
 from gemm_report.record import Row
 from gemm_report.text import change, megahertz
@@ -57,7 +58,7 @@ class Case:
     cycles: float | None
     suspect: str | None
     needs: str | None
-    new_row: Row | None
+    new_row: Row
 
     @property
     def ratio(self) -> float:
@@ -179,17 +180,17 @@ def compare(
     missing = {name: why for name in right if (why := _lost(name, new))}
     if not (names or wrong or missing):
         raise RecordError(
-            f"{new[0].path}: has no timed case that {base[0].path} has too: "
+            f"{new[0].record.path}: has no timed case that {base[0].record.path} has too: "
             "give runs of the same cases"
         )
-    rows = [[case.row for case in _of(name, (*base, *new))] for name in names]
-    record = new[0].record
-    usual = "unknown" if record is None else "GPU" if record.device.kind == "gpu" else "CPU"
-    kinds = ["throttled" if any(r and r.throttled for r in of) else usual for of in rows]
-    cycles = _logs(base, names, cycles=True), _logs(new, names, cycles=True)
-    times = _logs(base, names, cycles=False), _logs(new, names, cycles=False)
+    usual = "GPU" if new[0].record.device.kind == "gpu" else "CPU"
+    rows = [_of(name, (*base, *new)) for name in names]
+    kinds = ["throttled" if any(row.throttled for row in its) else usual for its in rows]
+    cycles = _logs(base, names, cycles_of), _logs(new, names, cycles_of)
+    seconds = attrgetter("samples_seconds")
+    times = _logs(base, names, seconds), _logs(new, names, seconds)
     judgement = judge(*times, kinds, threshold, cycles)
-    changed = library_changes(*([run.record for run in side if run.record] for side in (base, new)))
+    changed = library_changes(*([run.record for run in side] for side in (base, new)))
     cases = [
         _case(name, base, new, at, (cycles[0][:, i], cycles[1][:, i]), changed, threshold)
         for i, (name, at) in enumerate(zip(names, judgement.cases, strict=True))
@@ -212,7 +213,7 @@ def compare(
     )
 
 
-def _of(name: str, side: Sequence[Run]) -> list[Timed]:
+def _of(name: str, side: Sequence[Run]) -> list[Row]:
     return [run.timed[name] for run in side if name in run.timed]
 
 
@@ -225,14 +226,15 @@ def _lost(name: str, new: Sequence[Run]) -> str | None:
     return why if len(new) == 1 else f"in {len(without)} of {len(new)} processes: {why}"
 
 
-def _logs(side: Sequence[Run], names: Sequence[str], cycles: bool) -> np.ndarray:
-    """Log medians [process, case], NaN where there is none."""
+def _logs(
+    side: Sequence[Run], names: Sequence[str], of: Callable[[Row], Sequence[float]]
+) -> np.ndarray:
+    """Log medians [process, case] of a row's samples, NaN where there is none."""
     values = np.full((len(side), len(names)), math.nan)
     for i, run in enumerate(side):
         for j, name in enumerate(names):
-            if case := run.timed.get(name):
-                samples = case.samples_cycles if cycles else case.samples_seconds
-                values[i, j] = math.log(median(samples)) if samples else math.nan
+            if name in run.timed and (samples := of(run.timed[name])):
+                values[i, j] = math.log(median(samples))
     return values
 
 
@@ -249,7 +251,7 @@ def _case(
     sides = [_of(name, side) for side in (base, new)]
     at_clock = float(cycles[1][list(found.new)].mean() - cycles[0][list(found.base)].mean())
     known = None if math.isnan(at_clock) else at_clock
-    was, now = (side[-1].row for side in sides)
+    was, now = (side[-1] for side in sides)
     suspects, needs, verdict = [], None, found.verdict
     if found.perhaps == TWO_SPEEDS or verdict not in (Verdict.SAME, Verdict.AMBIGUOUS):
         suspects = _suspects(found.d, known, was, now, libraries, relevant)
@@ -285,16 +287,15 @@ def _needs(found: Change, relevant: float) -> str | None:
     return f"{max(needed, found.processes + 1)} runs per side"
 
 
-def _busy(slower: Sequence[Timed], other: Sequence[Timed]) -> float | None:
+def _busy(slower: Sequence[Row], other: Sequence[Row]) -> float | None:
     """Which share of the CPUs others had where that may be why a side is slower; else None.
 
     Where each side has processes enough, load that came to both is in the spread.
     """
     shares, others = (
-        [row.host.others_share for row in (case.row for case in side) if row and row.host]
-        for side in (slower, other)
+        [row.host.others_share for row in side if row.host] for side in (slower, other)
     )
-    disturbed = [case.row is not None and case.row.disturbed for case in slower]
+    disturbed = [row.disturbed for row in slower]
     enough = min(len(slower), len(other)) >= ENOUGH
     if not any(disturbed) or not shares:
         return None
@@ -306,14 +307,12 @@ def _busy(slower: Sequence[Timed], other: Sequence[Timed]) -> float | None:
 def _suspects(
     d: float,
     cycles: float | None,
-    base: Row | None,
-    new: Row | None,
+    base: Row,
+    new: Row,
     libraries: Mapping[str, str],
     relevant: float,
 ) -> list[str]:
     """What a change may come from."""
-    if base is None or new is None:
-        return []
     suspects = []
     release = next((told for n, told in libraries.items() if n.lower() == new.kernel.lower()), None)
     if release and new.is_library:

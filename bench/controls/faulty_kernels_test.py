@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "report"))
 
 from gemm_report.document import InputError  # noqa: E402
 from gemm_report.explain import collect, metrics, ncu  # noqa: E402
-from gemm_report.explain.diagnosis import Finding, Kind, diagnose  # noqa: E402
+from gemm_report.explain.diagnosis import STEPS, Finding, diagnose  # noqa: E402
 from gemm_report.explain.observations import observe  # noqa: E402
 from gemm_report.record import Record, read_record  # noqa: E402
 
@@ -77,7 +77,7 @@ def test_every_faulty_kernel_has_its_fault() -> None:
     sources = [Path(__file__).with_suffix(".cu"), *KEPT.glob("*.cu")]
     text = "".join(path.read_text(encoding="utf-8") for path in sources)
     assert set(re.findall(r'faulty\(\s*"(\w+)"', text)) == PLANTED.keys()
-    assert set(PLANTED.values()) <= {kind.value for kind in Kind}
+    assert set(PLANTED.values()) <= STEPS.keys()
     assert len(PLANTED) >= 20
 
 
@@ -101,7 +101,7 @@ class Explained:
             if rows[kernel].status != "timed":
                 found[kernel] = None, [rows[kernel].failed or rows[kernel].skipped or "untimed"]
                 continue
-            named = [f"{f.kind.value} {f.share:.2f}" for f in self.findings(kernel, True)]
+            named = [f"{f.kind} {f.share:.2f}" for f in self.findings(kernel, True)]
             places = [i for i, each in enumerate(named, 1) if each.rpartition(" ")[0] == fault]
             found[kernel] = (min(places, default=None), named)
         return found
@@ -128,15 +128,14 @@ def on_the_gpu(tmp_path_factory: pytest.TempPathFactory) -> Explained:
     done = subprocess.run([*timed, f"--benchmark_out={path}"], capture_output=True, text=True)
     assert path.exists(), done.stderr
     record = read_record(path)
-    capability = record.device.compute_capability or ""
-    names, dropped = metrics.select(capability, ncu.available("ncu"))
+    names, dropped = metrics.select(ncu.available("ncu"))
     print("not counted here:", dropped)
     # A launch of each grid: at shapes of more than 1024 those on corners of the problem come first.
     counting = ["--filter-mode", "per-launch-config", *command(program, SHAPES), *collect.UNTIMED]
     report = folder / f"counters{ncu.REPORT}"
     try:
         ncu.count("ncu", report, names, functions_of(record), 1, counting)
-        launches = ncu.read_report(report, metrics.names(capability))
+        launches = ncu.read_report(report, metrics.names())
     except InputError as error:
         if "ERR_NVGPUCTRPERM" not in str(error):
             raise
@@ -168,7 +167,7 @@ def judge(explained: Explained) -> None:
     for kernel, (place, named) in table.items():
         print(f"{kernel:24} {PLANTED[kernel]:18} {place or '-'}  {', '.join(named[:4])}")
     within = sum(place is not None and place <= 2 for place, _ in table.values())
-    faults = [(kernel, f.kind.value) for kernel, (place, _) in table.items() if place
+    faults = [(kernel, f.kind) for kernel, (place, _) in table.items() if place
               for f in explained.findings(kernel, True)[:2] if f.is_fault]  # fmt: skip
     planted = sum(PLANTED[kernel] == kind for kernel, kind in faults)
     print(f"named first or second: {within} of {len(table)}")
@@ -185,10 +184,10 @@ def test_the_faults_are_named_on_the_gpu(on_the_gpu: Explained) -> None:
 def test_the_fault_is_named_on_the_gpu_without_counters(on_the_gpu: Explained, kernel: str) -> None:
     findings = on_the_gpu.findings(kernel, False)
     if kernel in COUNTED:
-        assert findings[-1].kind is Kind.UNKNOWN
+        assert findings[-1].kind == "unknown"
         assert all(finding.share < 0.1 for finding in findings)
     else:
-        assert findings[0].kind.value == FAULTS[kernel][0]
+        assert findings[0].kind == FAULTS[kernel][0]
 
 
 if (KEPT / "all.json.gz").exists():  # a test that is skipped would hide that those on the GPU ran

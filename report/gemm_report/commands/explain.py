@@ -80,10 +80,10 @@ def run(options: argparse.Namespace) -> int:
         how = "Modelled: bytes are those of the model next to the kernel's code."
         counted = collect.Counted([()] * len(rows), how)
         if options.counters:
-            counted = collect.stored(record, rows, options.counters)
+            counted = collect.stored(rows, options.counters)
         elif not options.record and not options.modelled:
             try:
-                counted = collect.counted(record, rows, options, program)
+                counted = collect.counted(rows, options, program)
             except InputError as error:
                 why = str(error)
                 counted = replace(counted, how=f"{how} There are no counters: {why}.")
@@ -146,9 +146,8 @@ def _tell(
         return
     from gemm_report.figures.write import write_figures
 
-    capability = record.device.compute_capability or ""
     drawn = [
-        replace(row, counted=counted_traffic(row, its, capability))
+        replace(row, counted=counted_traffic(row, its))
         for row, its in zip(rows, counted.launches, strict=True)
     ]
     write_figures(replace(record, rows=tuple(drawn)), options.output, only=["hierarchy"])

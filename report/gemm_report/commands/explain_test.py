@@ -10,8 +10,7 @@ import pytest
 
 from gemm_report.cli import BAD_INPUT, main
 from gemm_report.commands.explain import WITHOUT_COUNTERS
-from gemm_report.explain.metrics import quantities
-from gemm_report.explain.ncu import base_name
+from gemm_report.explain.metrics import QUANTITIES
 from gemm_report.record import read_record
 
 H200 = Path(__file__).parents[3] / "results" / "nvidia-h200"
@@ -156,7 +155,7 @@ def test_ncu_is_asked_for_the_row_s_kernels_alone(fake: Path, capsys: Capture) -
         assert option in count
     asked = count.split("--metrics ")[1].split()[0].split(",")
     assert set(asked) == COUNTS.keys(), "what the chip lacks is not asked for"
-    assert len(quantities("9.0")) > len(asked)
+    assert len(QUANTITIES) > len(asked)
 
 
 def test_a_kernel_of_the_user_is_named_in_each_run(fake: Path, capsys: Capture) -> None:
@@ -175,13 +174,6 @@ def test_a_kernel_of_the_user_is_named_in_each_run(fake: Path, capsys: Capture) 
     assert "--gemm_kernel_limit=3600" in (fake / "ncu.log").read_text()
 
 
-def test_a_gemm_bench_that_knows_no_ladder_harms_no_stored_record(
-    fake: Path, capsys: Capture
-) -> None:
-    (fake / "gemm_bench").write_text("#!/bin/sh\nexit 2\n")
-    assert explained(capsys, "--record", str(LADDER))["explained"]["findings"]
-
-
 def test_pages_say_what_binds_and_what_is_next(fake: Path, capsys: Capture) -> None:
     for form, head in (((), "WarpTile/f32/4096"), (("--markdown",), "## WarpTile/f32/4096")):
         assert main(["explain", "WarpTile", "4096", *form]) == 0
@@ -190,21 +182,6 @@ def test_pages_say_what_binds_and_what_is_next(fake: Path, capsys: Capture) -> N
         assert "The issue slots are busy for 81.5 % of the time" in said
         assert "(WarpSpecialized)" in said.partition("Next:")[2]
         assert "no counter of" in said, "the counters that the chip lacks"
-
-
-def test_a_baseline_is_compared_with(fake: Path, capsys: Capture) -> None:
-    arguments = ["explain", "WarpTile", "4096", "--versus", "cuBLAS/math:default"]
-    record = read_record(fake / "record.json")
-    baseline = next(row for row in record.rows if row.label == "cuBLAS/math:default")
-    other = base_name(baseline.device_kernels[0])
-    both = [*json.loads(launches()), [other, COUNTS | {"gpu__time_duration.sum": 99e-6}]]
-    (fake / "counted").write_text(json.dumps(both))
-    assert main(arguments) == 0
-    said = capsys.readouterr().out
-    issue = next(line for line in said.splitlines() if line.startswith("issue active"))
-    assert issue.split()[2:] == ["81.5", "%", "81.5", "%"]
-    assert "cuBLAS/math:default/f32/4096x4096x4096" in said
-    assert "--gemm_versus=cuBLAS/math:default" in (fake / "gemm_bench.log").read_text()
 
 
 def test_what_is_kept_is_explained_again_without_a_gpu(fake: Path, capsys: Capture) -> None:
@@ -218,6 +195,7 @@ def test_what_is_kept_is_explained_again_without_a_gpu(fake: Path, capsys: Captu
     (fake / "counted.cuBLAS").write_text(launches(**active))
     out, versus = fake / "out", ["--versus", "cuBLAS/math:default"]
     first = explained(capsys, *versus, "-o", str(out))
+    assert "--gemm_versus=cuBLAS/math:default" in (fake / "gemm_bench.log").read_text()
     names = {path.name for path in out.iterdir()}
     assert names >= {"explain.txt", "explain.md", "explain.json", "hierarchy.png", "record.json"}
     assert "counted by ncu" in (out / "hierarchy.csv").read_text(encoding="utf-8")
@@ -242,12 +220,21 @@ def test_what_is_kept_is_explained_again_without_a_gpu(fake: Path, capsys: Captu
     assert first == again
 
 
-def test_a_stored_record_is_explained_by_its_models(capsys: Capture) -> None:
+def test_a_stored_record_is_explained_by_its_models(fake: Path, capsys: Capture) -> None:
+    # A gemm_bench that knows no ladder harms it not.
+    (fake / "gemm_bench").write_text("#!/bin/sh\nexit 2\n")
     found = explained(capsys, "--record", str(LADDER))["explained"]
+    assert found["findings"]
     assert found["observations"]["counted_kernel"] is None
     assert all(level["is_modelled"] for level in found["observations"]["levels"])
     assert "Modelled" in found["how"]
     assert found["observations"]["registers"] == 127
+    assert not (fake / "ncu.log").exists()
+
+
+def test_models_alone_may_be_wanted(fake: Path, capsys: Capture) -> None:
+    explained(capsys, "--modelled")
+    assert not (fake / "ncu.log").exists()
 
 
 def _says(text: str, status: int = 0) -> Callable[[Path], object]:
@@ -262,15 +249,10 @@ def _says(text: str, status: int = 0) -> Callable[[Path], object]:
     ("spoil", "says"),
     [
         (lambda fake: (fake / "bin" / "ncu").unlink(), "no ncu (Nsight Compute) on PATH"),
-        (
-            lambda fake: (fake / "ncu_report.py").write_text("import _none"),
-            "pip install ncu-report",
-        ),
         (lambda fake: (fake / "metrics").write_text("No device\n"), "names no metric"),
         (_says("ERR_NVGPUCTRPERM - The user does not have permission"), "ERR_NVGPUCTRPERM"),
         (_says("The driver is odd.", 9), "ncu ended with 9: ==ERROR== The driver is odd."),
         (lambda fake: (fake / "counted").unlink(), "saw none of these kernels"),
-        (lambda fake: (fake / "counted").write_text("[]"), "no launch of warp_tile"),
         (lambda fake: (fake / "counted").write_text(launches("other")), "no launch of warp_tile"),
     ],
 )
@@ -286,25 +268,22 @@ def test_without_counters_the_models_speak_and_one_line_says_why(
     assert says in said.out
 
 
-def test_models_alone_may_be_wanted(fake: Path, capsys: Capture) -> None:
-    assert main(["explain", "WarpTile", "4096", "--modelled"]) == 0
-    assert capsys.readouterr().err == ""
-    assert not (fake / "ncu.log").exists()
+def _record(change: Callable[[dict], object]) -> Callable[[Path], object]:
+    def spoil(fake: Path) -> None:
+        document = json.loads((fake / "record.json").read_text(encoding="utf-8"))
+        change(document)
+        (fake / "record.json").write_text(json.dumps(document))
 
-
-def _record(fake: Path, change: Callable[[dict], object]) -> None:
-    document = json.loads((fake / "record.json").read_text(encoding="utf-8"))
-    change(document)
-    (fake / "record.json").write_text(json.dumps(document))
-
-
-def _on_a_cpu(document: dict) -> None:
-    document["context"]["gemm"]["device"]["kind"] = "cpu"
+    return spoil
 
 
 def _skipped(document: dict) -> None:
     for row in document["benchmarks"]:
         row["gemm"] |= {"skipped": "too large", "seconds": None, "flop_per_second": None}
+
+
+_NO_ROWS = _record(lambda document: document["benchmarks"].clear())
+_ON_A_CPU = _record(lambda document: document["context"]["gemm"]["device"].update(kind="cpu"))
 
 
 @pytest.mark.parametrize(
@@ -313,27 +292,22 @@ def _skipped(document: dict) -> None:
         (["WarpTil", "4096"], None, "no kernel WarpTil in f32 at 4096: is it WarpTile"),
         (["Tiled", "4096"], None, "give one of Tiled/tile:16, Tiled/tile:32"),
         (["WarpTile", "4096x4096"], None, "is not one shape"),
-        (["WarpTile", "default"], None, "is not one shape"),
         (["WarpTile", "4097"], None, "gemm_bench ended with 2: gemm_bench: 4097 is not"),
         (["WarpTile", "4096", "--versus", "Nobody"], None, "no kernel Nobody"),
         (["WarpTile", "4096", "--precision", "bf16"], None, "no kernel WarpTile in bf16"),
         (["WarpTile", "4096", "--counters", "x.json"], None, "--counters needs --record"),
         (["Nobody", "4096", "--record", str(LADDER)], None, "no row of Nobody"),
-        (
-            ["WarpTile", "17", "--record", str(LADDER)],
-            None,
-            "f32 at 17: no row of WarpTile: it has",
-        ),
+        (["WarpTile", "17", "--record", str(LADDER)], None, "17: no row of WarpTile: it has"),
         (["Nobody", "4096", "--gemm_kernel=/n.cu"], None, "--gemm_kernel=/n.cu: there is no such"),
         (["WarpTile", "4096"], lambda fake: (fake / "gemm_bench").unlink(), "no gemm_bench in"),
-        (["WarpTile", "4096"], lambda f: _record(f, lambda d: d["benchmarks"].clear()), "no row"),
-        (["WarpTile", "4096"], lambda f: _record(f, _on_a_cpu), "was made on a CPU"),
+        (["WarpTile", "4096"], _NO_ROWS, "no row"),
+        (["WarpTile", "4096"], _ON_A_CPU, "was made on a CPU"),
         (["WarpTil", "4096"], lambda f: (f / "no_gpu").touch(), "gemm_bench: no driver"),
         (["WarpTile", "4096", "-o", "/proc/x"], None, "/proc/x: cannot be a folder (No such file"),
         (["WarpTile", "4096", "-o", __file__], None, "cannot be a folder (File exists): give"),
         (["WarpTile", "4096", "--record", str(LADDER), "--counters", "/x.json"], None, "/x.json: "),
         (["WarpTile", "4096", "--record", str(LADDER), "--counters", str(LADDER)], None, "array"),
-        (["WarpTile", "4096"], lambda f: _record(f, _skipped), "is skipped: too large"),
+        (["WarpTile", "4096"], _record(_skipped), "is skipped: too large"),
     ],
 )
 def test_bad_input_gets_one_line(

@@ -99,12 +99,11 @@ def row_of(record: Record, kernel: str, asked: Namespace) -> Row:
     return row
 
 
-def counted(record: Record, rows: Sequence[Row], asked: Namespace, program: Path) -> Counted:
+def counted(rows: Sequence[Row], asked: Namespace, program: Path) -> Counted:
     """What ncu counts of the kernels of these rows. Raises InputError where it cannot."""
     found = ncu.program()
     ncu.package()  # before minutes of counting
-    capability = record.device.compute_capability or ""
-    names, dropped = metrics.select(capability, ncu.available(found))
+    names, dropped = metrics.select(ncu.available(found))
     launches = []
     for row in rows:
         its = ncu.kernels_of(row.device_kernels)
@@ -114,7 +113,7 @@ def counted(record: Record, rows: Sequence[Row], asked: Namespace, program: Path
         with TemporaryDirectory(prefix="explain-") as folder:
             report = Path(folder) / f"counters{ncu.REPORT}"
             ncu.count(found, report, names, its, most, command)
-            seen = ncu.read_report(report, metrics.names(capability))
+            seen = ncu.read_report(report, metrics.names())
         launches.append(_of_row(row, seen, "ncu"))
     without = f"; this chip has no counter of {', '.join(dropped)}" if dropped else ""
     how = (
@@ -124,9 +123,9 @@ def counted(record: Record, rows: Sequence[Row], asked: Namespace, program: Path
     return Counted(launches, how)
 
 
-def stored(record: Record, rows: Sequence[Row], path: Path) -> Counted:
+def stored(rows: Sequence[Row], path: Path) -> Counted:
     """The launches of each row in a file: a page for each, in their order, or one for all."""
-    pages = ncu.read_kept(path, metrics.names(record.device.compute_capability or ""))
+    pages = ncu.read_kept(path, metrics.names())
     if len(pages) not in (1, len(rows)):
         raise InputError(
             f"{path}: has {len(pages)} pages of ncu for {len(rows)} rows: one is needed for each, "

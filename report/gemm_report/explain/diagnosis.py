@@ -10,7 +10,6 @@ with counters alone: without them it comes after all that was found.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import Enum
 from itertools import zip_longest
 
 from gemm_report.explain.metrics import STALLS, WORDS
@@ -39,52 +38,25 @@ _LADDER = ("simt", "tensor")
 _GLOBAL_WAITS = ("long_scoreboard", "lg_throttle")
 _SHARED_WAITS = ("short_scoreboard", "mio_throttle")
 
-
-class Kind(Enum):
-    """What can be found."""
-
-    UNCOALESCED = "uncoalesced"
-    BANK_CONFLICTS = "bank conflicts"
-    SPILLS = "spills"
-    OCCUPANCY = "low occupancy"
-    TAIL = "tail wave"
-    LOCAL_ARRAY = "local array"
-    BARRIERS = "barriers"
-    BRANCHES = "branches"
-    DIVERGENCE = "divergence"
-    FP64 = "FP64 arithmetic"
-    CONVERSIONS = "type conversions"
-    INTEGERS = "integer work"
-    ATOMICS = "atomics"
-    HOST = "host-bound"
-    POWER = "power-capped"
-    DRAM = "DRAM-bound"
-    L2 = "L2-bound"
-    SHARED = "bound by shared memory"
-    LSU = "bound by the load/store units"
-    ISSUE = "issue-bound"
-    ALU = "bound by the ALU pipe"
-    XU = "bound by the XU pipe"
-    FMA = "arithmetic-bound"
-    TENSOR = "tensor-bound"
-    LATENCY = "latency-bound"
-    UNKNOWN = "unknown"
-
-
 # Resources that a fault loads itself: fixing it relieves them.
-_OF_MEMORY = (Kind.DRAM, Kind.L2, Kind.LSU)
-_OF_INSTRUCTIONS = (Kind.ISSUE, Kind.ALU, Kind.FMA, Kind.LSU)
+_LSU, _SHARED, _XU = (
+    "bound by the load/store units",
+    "bound by shared memory",
+    "bound by the XU pipe",
+)
+_OF_MEMORY = ("DRAM-bound", "L2-bound", _LSU)
+_OF_INSTRUCTIONS = ("issue-bound", "bound by the ALU pipe", "arithmetic-bound", _LSU)
 _RELIEVED = {
-    Kind.SPILLS: (*_OF_MEMORY, Kind.ISSUE),
-    Kind.LOCAL_ARRAY: (*_OF_MEMORY, Kind.ISSUE),
-    Kind.UNCOALESCED: _OF_MEMORY,
-    Kind.DIVERGENCE: _OF_INSTRUCTIONS,
-    Kind.FP64: (*_OF_INSTRUCTIONS, Kind.FP64, Kind.XU),
-    Kind.CONVERSIONS: (*_OF_INSTRUCTIONS, Kind.FP64, Kind.XU),
-    Kind.INTEGERS: (*_OF_INSTRUCTIONS, Kind.XU),
-    Kind.ATOMICS: (*_OF_MEMORY, Kind.SHARED),
-    Kind.BANK_CONFLICTS: (Kind.SHARED,),
-    Kind.POWER: (Kind.L2, Kind.SHARED, Kind.LSU, Kind.ISSUE, Kind.FMA, Kind.TENSOR),
+    "spills": (*_OF_MEMORY, "issue-bound"),
+    "local array": (*_OF_MEMORY, "issue-bound"),
+    "uncoalesced": _OF_MEMORY,
+    "divergence": _OF_INSTRUCTIONS,
+    "FP64 arithmetic": (*_OF_INSTRUCTIONS, "FP64 arithmetic", _XU),
+    "type conversions": (*_OF_INSTRUCTIONS, "FP64 arithmetic", _XU),
+    "integer work": (*_OF_INSTRUCTIONS, _XU),
+    "atomics": (*_OF_MEMORY, _SHARED),
+    "bank conflicts": (_SHARED,),
+    "power-capped": ("L2-bound", _SHARED, _LSU, "issue-bound", "arithmetic-bound", "tensor-bound"),
 }
 
 
@@ -92,7 +64,7 @@ _RELIEVED = {
 class Finding:
     """One thing that costs time: how much, why one thinks so, and whether that is modelled."""
 
-    kind: Kind
+    kind: str  # of the titles and steps in words.toml
     title: str
     share: float  # of the time: what a fault wastes, or for how much a resource is busy
     is_fault: bool
@@ -117,8 +89,8 @@ class Diagnosis:
 
 
 # Rung and text of the steps of each kind.
-_STEPS = {
-    Kind(kind): [(name or None, text) for names, text in steps for name in names.split(", ")]
+STEPS = {
+    kind: [(name or None, text) for names, text in steps for name in names.split(", ")]
     for kind, steps in WORDS["steps"].items()
 }
 
@@ -131,8 +103,8 @@ def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) ->
     nearest = top.share if top else 0.0
     found = (
         *(_host(seen), _spills(seen, busy), _uncoalesced(seen)),
-        _stalls(seen, nearest, Kind.BARRIERS, "Warps wait for each other at barriers", "barrier"),
-        _stalls(seen, nearest, Kind.BRANCHES, "Warps wait for branches", "branch_resolving"),
+        _stalls(seen, nearest, "barriers", "barrier"),
+        _stalls(seen, nearest, "branches", "branch_resolving"),
         *(fault(seen) for fault in (_divergence, _fp64, _conversions, _integers, _atomics)),
         *(_conflicts(seen), _tail(seen), _occupancy(seen, nearest), _power(seen)),
     )
@@ -155,28 +127,37 @@ def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) ->
     return Diagnosis(tuple(findings), _steps(seen, findings, list(ladder)))
 
 
-def _beside(kind: Kind, busy: list[Finding]) -> float:
+def _beside(kind: str, busy: list[Finding]) -> float:
     """How busy the busiest resource is that a fault does not load itself."""
     return max((f.share for f in busy if f.kind not in _RELIEVED.get(kind, ())), default=0.0)
 
 
 def _finding(
-    kind: Kind, title: str, share: float, evidence: Iterable[object], modelled: bool = False
+    kind: str,
+    share: float,
+    evidence: Iterable[object],
+    modelled: bool = False,
+    title: str | None = None,
 ) -> Finding:
     """What is busy or wasted for a share of the time. Of the evidence only what is there counts."""
     said = tuple(each for each in evidence if each and isinstance(each, str))
-    return Finding(kind, title, share, False, said, modelled)
+    return Finding(kind, title or WORDS["titles"][kind], share, False, said, modelled)
+
+
+def _waits(seen: Observations, what: str, *reasons: str) -> str | None:
+    share = seen.stall_share(*reasons)
+    return None if share is None else f"{percent(share)} of the warps' time {what}"
 
 
 def _memory(seen: Observations, level: Level) -> Finding | None:
     used = seen.used(level)
     kind, before, hits = {
-        "DRAM": (Kind.DRAM, "L2", seen.l2_hits),
-        "L2": (Kind.L2, "L1", seen.l1_hits),
-    }.get(level.name, (Kind.SHARED, "", None))
+        "DRAM": ("DRAM-bound", "L2", seen.l2_hits),
+        "L2": ("L2-bound", "L1", seen.l1_hits),
+    }.get(level.name, (_SHARED, "", None))
     beyond = used is not None and used > 1 and level.is_modelled
     moved, roof = level.bytes, level.roof_bytes_per_second
-    if used is None or (beyond and kind is not Kind.L2):
+    if used is None or (beyond and kind != "L2-bound"):
         return None  # the model asks for more than can have moved
     assert moved and roof and seen.seconds, "what `used` follows from"
     evidence = [
@@ -193,7 +174,7 @@ def _memory(seen: Observations, level: Level) -> Finding | None:
     title = f"{level.name[0].upper()}{level.name[1:]} is busy for {percent(used)} of the time"
     if beyond:
         title = f"Loads request {percent(used)} of what the L2 can deliver: some are L1 hits"
-    return _finding(kind, title, min(used, 1.0), evidence, level.is_modelled)
+    return _finding(kind, min(used, 1.0), evidence, level.is_modelled, title)
 
 
 def _requests(seen: Observations) -> Finding | None:
@@ -210,7 +191,7 @@ def _requests(seen: Observations) -> Finding | None:
         waits and f"{percent(waits)} of the warps' time waits because their queue is full",
     ]
     title = f"The load/store units are busy for {percent(share)} of the time"
-    return _finding(Kind.LSU, title, share, evidence)
+    return _finding(_LSU, share, evidence, title=title)
 
 
 def _unit(seen: Observations) -> Finding | None:
@@ -237,19 +218,20 @@ def _unit(seen: Observations) -> Finding | None:
     ]
     name = "The tensor cores are" if is_tensor else f"The unit ({seen.unit}) is"
     title = f"{name} busy for {percent(used)} of the time"
-    return _finding(Kind.TENSOR if is_tensor else Kind.FMA, title, min(used, 1.0), evidence)
+    kind = "tensor-bound" if is_tensor else "arithmetic-bound"
+    return _finding(kind, min(used, 1.0), evidence, title=title)
 
 
 def _pipes(seen: Observations) -> list[Finding]:
     """Those that multiply no matrices in FP32: what fills them is work beside the product."""
-    kinds = {"ALU": Kind.ALU, "XU": Kind.XU}
+    kinds = {"ALU": "bound by the ALU pipe", "XU": _XU}
     if seen.precision != "f64":
-        kinds["FP64"] = Kind.FP64
+        kinds["FP64"] = "FP64 arithmetic"
     found = []
     for name, used in seen.pipes:
         if name in kinds and (share := used * seen.working):
             title = f"The {name} pipe is busy for {percent(share)} of the time"
-            found.append(_finding(kinds[name], title, share, _work(seen)))
+            found.append(_finding(kinds[name], share, _work(seen), title=title))
     return found
 
 
@@ -281,24 +263,22 @@ def _issue(seen: Observations) -> Finding | None:
         ready and f"{percent(ready)} of the warps' time is ready but not selected",
     ]
     title = f"The issue slots are busy for {percent(share)} of the time"
-    return _finding(Kind.ISSUE, title, share, evidence)
+    return _finding("issue-bound", share, evidence, title=title)
 
 
 def _waiting(seen: Observations, top: Finding | None) -> Finding:
     """Nothing is busy enough to limit, not even what is busiest."""
     if top is None:
         evidence: list[object] = ["no roof, no model, no counter"]
-        return _finding(Kind.UNKNOWN, "No limit of it is known", 0.0, evidence, True)
+        return _finding("unknown", 0.0, evidence, True, "No limit of it is known")
     nearest = f"closest to its limit: {top.title[0].lower()}{top.title[1:]}"
     evidence = [nearest, *dict.fromkeys([*top.evidence, *_stall_texts(seen), *_work(seen)])]
     if seen.has_counters:
-        title = "Latency-bound: no resource is busy enough to be the bottleneck"
-        return _finding(Kind.LATENCY, title, 1 - top.share, evidence)
+        return _finding("latency-bound", 1 - top.share, evidence)
     # What was neither counted nor modelled may be busy all the time.
     unseen = [f"{level.name}, " for level in seen.levels if seen.used(level) is None]
     evidence.append(f"not observed: {''.join(unseen)}the load/store units, the issue slots")
-    title = "The bottleneck can only be seen with counters"
-    return _finding(Kind.UNKNOWN, title, 0.0, evidence, True)
+    return _finding("unknown", 0.0, evidence, True)
 
 
 def _stall_texts(seen: Observations) -> list[str]:
@@ -349,7 +329,7 @@ def _host(seen: Observations) -> Finding | None:
         return None
     share = min(gap / seen.seconds, 1.0)
     title = f"The GPU waits for the host for {percent(share)} of the time"
-    return _finding(Kind.HOST, title, share, [evidence], modelled)
+    return _finding("host-bound", share, [evidence], modelled, title)
 
 
 def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
@@ -357,7 +337,7 @@ def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
     if not seen.local_bytes and not share:
         return None
     if share is None:
-        waste = _COVERED_SPILL if _beside(Kind.SPILLS, busy) >= _LIMITS else _UNCOUNTED_SPILL
+        waste = _COVERED_SPILL if _beside("spills", busy) >= _LIMITS else _UNCOUNTED_SPILL
     else:
         waste = share * _weight(seen, "L2", *_GLOBAL_WAITS)
     evidence = [
@@ -368,10 +348,9 @@ def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
         indexed is not None
         and f"{percent(indexed)} of them have a run-time index, the others are spilled registers",
     ]
-    kind, title = Kind.SPILLS, "Registers spill into local memory"
-    if (indexed or 0) >= _INDEXED:  # what fills an array often has constant indices
-        kind, title = Kind.LOCAL_ARRAY, "An array with run-time indices is in local memory"
-    return _finding(kind, title, waste, evidence, share is None)
+    # What fills an array often has constant indices.
+    kind = "local array" if (indexed or 0) >= _INDEXED else "spills"
+    return _finding(kind, waste, evidence, share is None)
 
 
 def _uncoalesced(seen: Observations) -> Finding | None:
@@ -382,26 +361,22 @@ def _uncoalesced(seen: Observations) -> Finding | None:
     wasted = 1 - (_WIDEST_SECTORS / sectors if use is None else use)
     if not wasted > 0:
         return None
-    waits = seen.stall_share(*_GLOBAL_WAITS)
     evidence = [
         f"a load request of a warp touches {sectors:.1f} sectors of 32 bytes; adjacent words "
         "would take 4, 16 bytes per lane 16",
         use is not None and f"{percent(use)} of each sector is used",
-        waits is not None and f"{percent(waits)} of the warps' time waits for global memory",
+        _waits(seen, "waits for global memory", *_GLOBAL_WAITS),
     ]
     waste = wasted * _weight(seen, "L2", *_GLOBAL_WAITS)
-    return _finding(Kind.UNCOALESCED, "Loads are not coalesced", waste, evidence)
+    return _finding("uncoalesced", waste, evidence)
 
 
-def _stalls(
-    seen: Observations, nearest: float, kind: Kind, title: str, reason: str
-) -> Finding | None:
+def _stalls(seen: Observations, nearest: float, kind: str, reason: str) -> Finding | None:
     waits = seen.stall_share(reason)
     if not waits:
         return None
-    evidence = [f"{percent(waits)} of the warps' time they {STALLS[reason]}"]
     # As far as a resource is busy meanwhile, other warps fill the gap.
-    return _finding(kind, title, waits * (1 - nearest), evidence)
+    return _finding(kind, waits * (1 - nearest), [_waits(seen, f"they {STALLS[reason]}", reason)])
 
 
 def _divergence(seen: Observations) -> Finding | None:
@@ -415,7 +390,7 @@ def _divergence(seen: Observations) -> Finding | None:
     ]
     # A guard at an edge costs a slot or two; what is divergent is executed once for each path.
     waste = idle + max(0.0, off - _GUARDS)
-    return _finding(Kind.DIVERGENCE, "Lanes are idle", waste, evidence)
+    return _finding("divergence", waste, evidence)
 
 
 def _fp64(seen: Observations) -> Finding | None:
@@ -426,7 +401,7 @@ def _fp64(seen: Observations) -> Finding | None:
     # The conversions from and to FP64 run on the XU pipe.
     waste = max(used, dict(seen.pipes).get("XU", 0.0)) - seen.fp64_pace
     said = f"the FP64 pipe is busy for {percent(used)} of the time in a {seen.precision} product"
-    return _finding(Kind.FP64, "It computes in FP64", waste, [said, *_work(seen)])
+    return _finding("FP64 arithmetic", waste, [said, *_work(seen)])
 
 
 def _conversions(seen: Observations) -> Finding | None:
@@ -438,8 +413,7 @@ def _conversions(seen: Observations) -> Finding | None:
         return None
     slots = (seen.issue_active or 0.0) * seen.conversion_share
     waste = max(slots, dict(seen.pipes).get("XU", 0.0)) * seen.working
-    title = "Operands are converted again and again"
-    return _finding(Kind.CONVERSIONS, title, waste, _work(seen))
+    return _finding("type conversions", waste, _work(seen))
 
 
 def _integers(seen: Observations) -> Finding | None:
@@ -452,8 +426,7 @@ def _integers(seen: Observations) -> Finding | None:
     slots = (seen.issue_active or 0.0) * seen.working
     waste = beyond * max(slots, seen.stall_share(*computing) or 0.0)
     evidence = [f"{percent(seen.integer_share)} of the instructions are integer", *_work(seen)]
-    title = "Addresses and indices cost more than the product"
-    return _finding(Kind.INTEGERS, title, waste, evidence)
+    return _finding("integer work", waste, evidence)
 
 
 def _atomics(seen: Observations) -> Finding | None:
@@ -462,21 +435,20 @@ def _atomics(seen: Observations) -> Finding | None:
         return None
     waste = share * _weight(seen, "L2", *_GLOBAL_WAITS, *_SHARED_WAITS, "membar", "drain")
     said = f"{percent(share)} of the memory traffic are atomics, each counted as 8 requests"
-    return _finding(Kind.ATOMICS, "Sums are added by atomics", waste, [said])
+    return _finding("atomics", waste, [said])
 
 
 def _conflicts(seen: Observations) -> Finding | None:
-    share, waits = seen.conflict_share, seen.stall_share(*_SHARED_WAITS)
+    share = seen.conflict_share
     if not share:
         return None
     evidence = [
         f"{percent(share)} of the wavefronts of shared memory are bank conflicts (wide loads and "
         "arbitration count, too)",
-        waits is not None and f"{percent(waits)} of the warps' time waits for shared memory",
+        _waits(seen, "waits for shared memory", *_SHARED_WAITS),
     ]
     waste = share * _weight(seen, "shared memory", *_SHARED_WAITS)
-    title = "Bank conflicts in shared memory"
-    return _finding(Kind.BANK_CONFLICTS, title, waste, evidence)
+    return _finding("bank conflicts", waste, evidence)
 
 
 def _tail(seen: Observations) -> Finding | None:
@@ -498,12 +470,10 @@ def _tail(seen: Observations) -> Finding | None:
         f"{'one wave' if seen.waves == 1 else waves}",
         unused is not None and f"SMs are idle for {percent(unused)} of the launch",
     ]
-    title = "The last wave of blocks does not fill the GPU"
-    if whole == 1:
-        title = "There are too few blocks for the GPU"
-        if seen.waves == 1:
-            title = "SMs start and finish at different times"
-    return _finding(Kind.TAIL, title, waste, evidence, unused is None)
+    title = "There are too few blocks for the GPU" if whole == 1 else None
+    if seen.waves == 1:
+        title = "SMs start and finish at different times"
+    return _finding("tail wave", waste, evidence, unused is None, title)
 
 
 def _occupancy(seen: Observations, nearest: float) -> Finding | None:
@@ -518,8 +488,7 @@ def _occupancy(seen: Observations, nearest: float) -> Finding | None:
         *_stall_texts(seen)[:1],
     ]
     waste = (1 - nearest) * (1 - occupancy / _ENOUGH_WARPS)
-    title = "Too few warps to hide latency"
-    return _finding(Kind.OCCUPANCY, title, waste, evidence, not seen.has_counters)
+    return _finding("low occupancy", waste, evidence, not seen.has_counters)
 
 
 def _power(seen: Observations) -> Finding | None:
@@ -532,8 +501,7 @@ def _power(seen: Observations) -> Finding | None:
         f"throttled for {percent(seen.throttled_share)} of the time: {', '.join(seen.reasons)}",
         seen.power_w and f"{seen.power_w:.0f} W{limit}",
     ]
-    waste, title = 1 - seen.sm_hz / seen.unit_hz, "The power cap lowers the clock"
-    return _finding(Kind.POWER, title, waste, evidence)
+    return _finding("power-capped", 1 - seen.sm_hz / seen.unit_hz, evidence)
 
 
 def _steps(
@@ -541,10 +509,10 @@ def _steps(
 ) -> tuple[Step, ...]:
     """The first step of each finding that the kernel has not taken, then the second; two in all."""
     candidates = [
-        [step for known in _STEPS[need] if (step := _ahead(seen, *known, ladder))]
+        [step for known in STEPS[need] if (step := _ahead(seen, *known, ladder))]
         for f in findings
         # A unit that is not yet at its peak wants to be fed: slots that go elsewhere hold it up.
-        for need in [Kind.ISSUE if f.kind is Kind.FMA and f.share < _PEAK else f.kind]
+        for need in ["issue-bound" if f.kind == "arithmetic-bound" and f.share < _PEAK else f.kind]
     ]
     alternating = (step for together in zip_longest(*candidates) for step in together if step)
     return tuple(dict.fromkeys(alternating))[:2]

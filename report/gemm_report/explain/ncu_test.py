@@ -1,6 +1,7 @@
 """What is read of ncu's report, and what is wrong with it."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -18,70 +19,52 @@ CODE = {  # address: text, samples, executed, place
 }
 
 
-class Metric:
-    def __init__(self, value: float, unit: str = "", each: dict[int, int] | None = None) -> None:
-        self.value, self.of, self.each = value, unit, each or {}
-
-    def as_double(self, i: int | None = None) -> float:
-        return float(self.value if i is None else list(self.each.values())[i])
-
-    def as_uint64(self, i: int) -> int:
-        return list(self.each)[i]
-
-    def unit(self) -> str:
-        return self.of
-
-    def has_correlation_ids(self) -> bool:
-        return bool(self.each)
-
-    def correlation_ids(self) -> "Metric":
-        return self
-
-    def num_instances(self) -> int:
-        return len(self.each)
+def metric(value: float, unit: str = "", each: Mapping[int, int] | None = None) -> object:
+    """As NVIDIA's class of that kind; `each` has its values by address."""
+    each = each or {}
+    return SimpleNamespace(
+        as_double=lambda i=None: float(value if i is None else list(each.values())[i]),
+        as_uint64=lambda i: list(each)[i],
+        unit=lambda: unit,
+        has_correlation_ids=lambda: bool(each),
+        correlation_ids=lambda: metric(0, "", each),
+        num_instances=lambda: len(each),
+    )
 
 
 METRICS = {
-    "gpu__time_duration.sum": Metric(58690, "ns"),
-    "sm__cycles_elapsed.avg.per_second": Metric(1.98e9, "hz"),
-    "dram__bytes.sum": Metric(9.91e6, "byte"),
-    "lts__t_sector_hit_rate.pct": Metric(float("nan"), "%"),
-    "launch__occupancy_limit_registers": Metric(3),
-    "launch__waves_per_multiprocessor": Metric(1.5),
-    "device__attribute_warp_size": Metric(32),
-    "smsp__pcsamp_sample_count": Metric(90, "", {a: n for a, (_, n, _, _) in CODE.items() if n}),
-    "inst_executed": Metric(70, "inst", {a: n for a, (_, _, n, _) in CODE.items()}),
+    "gpu__time_duration.sum": metric(58690, "ns"),
+    "sm__cycles_elapsed.avg.per_second": metric(1.98e9, "hz"),
+    "dram__bytes.sum": metric(9.91e6, "byte"),
+    "lts__t_sector_hit_rate.pct": metric(float("nan"), "%"),
+    "launch__occupancy_limit_registers": metric(3),
+    "launch__waves_per_multiprocessor": metric(1.5),
+    "device__attribute_warp_size": metric(32),
+    "smsp__pcsamp_sample_count": metric(90, "", {a: n for a, (_, n, _, _) in CODE.items() if n}),
+    "inst_executed": metric(70, "inst", {a: n for a, (_, _, n, _) in CODE.items()}),
 }
 
 
-class Action:
-    """As NVIDIA's class of that kind."""
+def source(address: int) -> object:
+    place = CODE[address][3]
+    return place and SimpleNamespace(file_name=lambda: place[0], line=lambda: place[1])
 
-    def name(self) -> str:
-        return "stream_k"
 
-    def metric_names(self) -> list[str]:
-        return list(METRICS)
-
-    def metric_by_name(self, name: str) -> Metric | None:
-        return METRICS.get(name)
-
-    def sass_by_pc(self, address: int) -> str:
-        return CODE[address][0]
-
-    def source_info(self, address: int) -> object:
-        place = CODE[address][3]
-        return place and SimpleNamespace(file_name=lambda: place[0], line=lambda: place[1])
-
-    def source_files(self) -> dict[str, str]:
-        return {"/home/someone/my.cu": "for (;;)\n  sum += a[l];\n"}
+ACTION = SimpleNamespace(
+    name=lambda: "stream_k",
+    metric_names=lambda: list(METRICS),
+    metric_by_name=METRICS.get,
+    sass_by_pc=lambda address: CODE[address][0],
+    source_info=source,
+    source_files=lambda: {"/home/someone/my.cu": "for (;;)\n  sum += a[l];\n"},
+)
 
 
 @pytest.fixture
 def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A report, and an ncu_report that finds one launch in it."""
     module = ModuleType("ncu_report")
-    module.load_report = lambda path: [[Action()]]  # type: ignore[attr-defined]
+    module.load_report = lambda path: [[ACTION]]  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "ncu_report", module)
     path = tmp_path / "counters.ncu-rep"
     path.touch()
@@ -89,7 +72,7 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_report_is_read_in_base_units_with_its_code(report: Path) -> None:
-    (launch,) = read_report(report, names("9.0"))
+    (launch,) = read_report(report, names())
     assert launch.kernel == "stream_k"
     assert launch.metrics == pytest.approx(
         {
@@ -104,7 +87,7 @@ def test_a_report_is_read_in_base_units_with_its_code(report: Path) -> None:
         Instruction("@P0 STL.64 [R7+0x8], R5 ;", 0, 30),
         Instruction("LDG R5, [R2] ;", 90, 10, "my.cu:2", "sum += a[l];"),
     )
-    assert read_kept(report, names("9.0")) == [[launch]]
+    assert read_kept(report, names()) == [[launch]]
 
 
 def test_without_nvidias_package_or_report_one_line_says_so(

@@ -147,9 +147,8 @@ class Observations:
 
 def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observations:
     """What record and counters say of a row; without launches that is the models' word alone."""
-    capability = record.device.compute_capability or ""
-    launched = _launched(row, launches, capability)
-    values = {name: metrics.values(capability, its.metrics) for name, its in launched.items()}
+    launched = _launched(row, launches)
+    values = {name: metrics.values(its.metrics) for name, its in launched.items()}
     counted_kernel = max(values, key=lambda name: values[name]["seconds"], default=None)
     its_metrics = launched[counted_kernel].metrics if counted_kernel else {}
     named = [code for code in row.device_code if base_name(code.name) == counted_kernel]
@@ -176,7 +175,7 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
         unit_flop_per_second=unit.flop_per_second if unit else None,
         unit_hz=unit.clock_hz if unit else None,
         mma_flop_per_second=mma[0].flop_per_second if mma else None,
-        levels=_levels(record, row, counted_traffic(row, launches, capability)),
+        levels=_levels(record, row, counted_traffic(row, launches)),
         launches=len(row.device_kernels) or 1,
         launch_seconds=overheads.launch_seconds if overheads else None,
         occupancy_limits=tuple(n for n, count in fitting.items() if count == min(fitting.values())),
@@ -189,11 +188,11 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
     )
 
 
-def counted_traffic(row: Row, launches: Sequence[Launch], capability: str) -> Traffic | None:
+def counted_traffic(row: Row, launches: Sequence[Launch]) -> Traffic | None:
     """The bytes of all kernels of a launch; None where one memory has no counter."""
-    launched = _launched(row, launches, capability)
+    launched = _launched(row, launches)
     its = [
-        metrics.values(capability, launched[name].metrics)
+        metrics.values(launched[name].metrics)
         for name in kernels_of(row.device_kernels)
         if name in launched
     ]
@@ -207,12 +206,12 @@ def counted_traffic(row: Row, launches: Sequence[Launch], capability: str) -> Tr
     return Traffic(max(dram, 1.0), max(l2, 1.0), max(shared, gmma))
 
 
-def _launched(row: Row, launches: Sequence[Launch], capability: str) -> dict[str, Launch]:
+def _launched(row: Row, launches: Sequence[Launch]) -> dict[str, Launch]:
     """The longest launch of each kernel of the row: corners of the problem are launched too."""
     found: dict[str, tuple[float, Launch]] = {}
     for launch in launches:
         name = base_name(launch.kernel)
-        seconds = metrics.values(capability, launch.metrics).get("seconds")
+        seconds = metrics.values(launch.metrics).get("seconds")
         if seconds is not None and seconds > found.get(name, (0.0,))[0]:
             found[name] = seconds, launch
     return {name: found[name][1] for name in kernels_of(row.device_kernels) if name in found}
@@ -270,7 +269,7 @@ def _counters(values: Mapping[str, float], row: Row, record: Record) -> dict[str
         "local_share": None
         if local is None or others is None or not local + others
         else local / (local + others),
-        "pipes": tuple((n, values[f"pipe_{n}"]) for n in metrics.PIPES if f"pipe_{n}" in values),
+        "pipes": tuple((n[5:], value) for n, value in values.items() if n.startswith("pipe_")),
         "lanes": ratio("threads", "instructions"),
         "lanes_on": ratio("threads_on", "instructions"),
         "fp64_pace": ratio("fp64_threads", "cycles_elapsed", 1 / lanes) if lanes else None,

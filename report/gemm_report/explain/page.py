@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from gemm_report.explain.diagnosis import Diagnosis, Finding, Kind, stall_ranking
+from gemm_report.explain.diagnosis import Diagnosis, Finding, stall_ranking
 from gemm_report.explain.observations import Observations
 from gemm_report.record import Versus
 from gemm_report.text import (
@@ -82,16 +82,15 @@ def _plain(found: Explanation) -> dict[str, object]:
         plain["used"] = found.seen.used(level)
         plain["flop_per_byte"] = found.seen.flop_per_byte(level)
         plain["is_modelled"] = level.is_modelled
-    findings = [{**asdict(each), "kind": each.kind.value} for each in found.diagnosis.findings]
     return {
-        **{"name": found.name, "how": found.how, "findings": findings},
-        **{"steps": [asdict(step) for step in found.diagnosis.steps], "observations": seen},
+        **{"name": found.name, "how": found.how, **asdict(found.diagnosis)},
+        "observations": seen,
     }
 
 
 def _label(finding: Finding) -> str:
     what = f"could save {percent(finding.share)}" if finding.is_fault else ""
-    if finding.kind is Kind.SPILLS and finding.modelled:
+    if finding.kind == "spills" and finding.modelled:
         what = "at an unknown cost"
     return "".join(f" ({each})" for each in (what, "modelled" if finding.modelled else "") if each)
 

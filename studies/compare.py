@@ -143,15 +143,11 @@ class Real:
     def __init__(self, paths: Sequence[Path]) -> None:
         runs = [run_of(read_record(path)) for path in paths]
         names = [name for name in runs[0].timed if all(name in run.timed for run in runs)]
-        rows = [[run.timed[name].row for run in runs] for name in names]
-        self.kinds = ["throttled" if any(r and r.throttled for r in of) else "GPU" for of in rows]
+        rows = [[run.timed[name] for run in runs] for name in names]
+        self.kinds = ["throttled" if any(row.throttled for row in its) else "GPU" for its in rows]
         quantiles = np.linspace(0, 1, SAMPLES)
-        self.samples = np.array(
-            [
-                [np.quantile(np.log(run.timed[name].samples_seconds), quantiles) for name in names]
-                for run in runs
-            ]
-        )
+        samples = [[np.log(run.timed[name].samples_seconds) for name in names] for run in runs]
+        self.samples = np.array([[np.quantile(each, quantiles) for each in run] for run in samples])
 
     def whole(self, processes: int, random: Random, planted: Floats) -> Sides:
         """Whole processes, none twice."""

@@ -1,4 +1,4 @@
-"""What `tools/report fleet` finds in simulated fleets, beside the rules of other tools.
+"""What `tools/report fleet` finds in simulated fleets.
 
     PYTHONPATH=report python studies/fleet.py [--seed 700] [--fleets 200]
 
@@ -9,69 +9,20 @@ FP8, where it is the clock at the power cap that differs); that of memory and li
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 from gemm_report.fleet.judging import judge
 from gemm_report.fleet.reading import BAD, Gpu, state_of
-from gemm_report.fleet.records_test import BF16, CASES, FP32, GOOD, PRODUCTS, WRONG, simulated
-from gemm_report.grouping import grouped
+from gemm_report.fleet.records_test import PRODUCTS, simulated
 from gemm_report.text import markdown_table
 
-FAULTS = [
-    (k, s) for k in ("more cycles", "lower clock", "DRAM", "PCIe") for s in (0.02, 0.03, 0.05)
-]
 COUNTS = (2, 4, 8, 64, 1000)
-Rule = Callable[[Sequence[Gpu]], list[bool]]
 
 
 def ours(gpus: Sequence[Gpu]) -> list[bool]:
     """Which are bad."""
     return [state_of(gpu) in BAD for gpu in judge(gpus).gpus]
-
-
-def below(share: float, name: str, of: Callable[[list[float]], float]) -> Rule:
-    """Those whose rate is below a share of a figure of their node."""
-
-    def rate(gpu: Gpu) -> float:
-        # A result that nobody verifies is as fast as any.
-        return gpu.rates[name].value if name in gpu.rates else CASES[name][0]
-
-    def rule(gpus: Sequence[Gpu]) -> list[bool]:
-        nodes = grouped(gpus, lambda gpu: gpu.node)
-        figures = {node: share * of([rate(gpu) for gpu in its]) for node, its in nodes.items()}
-        return [rate(gpu) < figures[gpu.node] for gpu in gpus]
-
-    return rule
-
-
-RULES: dict[str, Rule] = {
-    "tools/report fleet": ours,
-    # DCGM 4.6: below 95 % of the target for an H200, 37.5 TFLOP/s of sgemm.
-    "DCGM targeted_stress": below(0.95, FP32, lambda rates: 37.5e12),
-    # DCGM 4.6 with a tolerance of 5 % (it is 0 by default, which is off).
-    "DCGM diagnostic, 5 %": below(0.95, FP32, np.mean),
-    # Below 90 % of the best GPU of its node (BF16).
-    "gpu-fryer": below(0.9, BF16, np.max),
-}
-
-
-def rules(seeds: Sequence[int]) -> str:
-    """Found of five GPUs with each fault in fleets of 1,000, by rule."""
-    judged: list[tuple[tuple[str, float], tuple[bool, ...]]] = []
-    for seed in seeds:
-        gpus, truth = simulated(seed, faults=[*FAULTS, WRONG] * 5)
-        judged += zip(
-            truth, zip(*(rule(gpus) for rule in RULES.values()), strict=True), strict=True
-        )
-    found = grouped(judged, lambda each: each[0])
-    lines = []
-    for kind, size in (*FAULTS, WRONG, GOOD):
-        name = f"{kind}, {100 * size:.0f} %" if size else kind or "false alarms"
-        of_rules = zip(*(bad for _, bad in found[kind, size]), strict=True)
-        lines.append([name, *(f"{sum(bad)} of {len(bad)}" for bad in of_rules)])
-    return markdown_table(["planted", *RULES], lines)
 
 
 def sizes(seeds: Sequence[int], most: int) -> str:
@@ -110,14 +61,13 @@ def sizes(seeds: Sequence[int], most: int) -> str:
 
 
 def main() -> None:
-    """Prints both tables."""
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=700, help="the first")
     parser.add_argument("--fleets", type=int, default=200, help="of each kind at most")
     options = parser.parse_args()
     seeds = range(options.seed, options.seed + options.fleets)
-    print(sizes(seeds, 20000), "\n")
-    print(rules(seeds[:10]))
+    print(sizes(seeds, 20000))
 
 
 if __name__ == "__main__":

@@ -94,26 +94,6 @@ def lasting_speeds(random: Random, count: int) -> Floats:
     return 0.003 * random.normal(size=count) + slow * math.log1p(random.uniform(0.03, 0.12))
 
 
-def outliers(length: int, random: Random, count: int) -> Floats:
-    """One record in fifty begins a stretch that is slower by 10 % on the average."""
-    values = sigma(random) * random.normal(size=count)
-    for at in np.flatnonzero(random.random(count) < 0.02 / length):
-        values[at : at + length] += random.exponential(0.1)
-    return values
-
-
-def wider(random: Random, count: int) -> Floats:
-    """The noise becomes four times as large, the level stays."""
-    values = 0.003 * random.normal(size=count)
-    values[count // 2 :] *= 4
-    return values
-
-
-def periodic(random: Random, count: int) -> Floats:
-    """A swing of 2 % with a period of 40 records."""
-    return 0.01 * np.sin(np.arange(count) * np.pi / 20) + 0.003 * random.normal(size=count)
-
-
 independent = partial(correlated, 0.0)
 
 
@@ -169,14 +149,6 @@ def _ramp(total: float, during: int) -> Floats:
     return np.arange(1, during + 1) / during * math.log1p(total)
 
 
-OUTLIERS: dict[str, Noise] = {"outliers": partial(outliers, 1)}
-ODD: dict[str, Noise] = {
-    **OUTLIERS,
-    "outliers, three in a row": partial(outliers, 3),
-    "noise becomes wider": wider,
-    "period of 40 records": periodic,
-    "two speeds that last 15 records": lasting_speeds,
-}
 NOISES: dict[str, Noise] = {
     "independent": independent,
     "correlation 0.5": partial(correlated, 0.5),
@@ -207,11 +179,11 @@ CASES: dict[str, Callable[[Random], Planted]] = {
         gradual, independent, np.repeat(np.arange(1, 11), 20) * np.log1p(0.01)
     ),
     **{f"no change, {name}": partial(none, noise) for name, noise in NOISES.items()},
-    **{f"no change, {name}": partial(none, noise) for name, noise in ODD.items()},
+    "no change, two speeds that last 15 records": partial(none, lasting_speeds),
     **{
         f"no change, {n} records, {name}": partial(none, noise, count=n)
         for n in (5, 8, 16)
-        for name, noise in {**NOISES, **OUTLIERS}.items()
+        for name, noise in NOISES.items()
     },
     "16 GPUs in turn, 80 records, no change": partial(gpus, 16, 80, 0.0),
     "16 GPUs in turn, 80 records, step of 2 %": partial(gpus, 16, 80, 0.02),

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "kernels/gemm.hpp"
@@ -25,24 +24,12 @@ struct NegativeControl {
 
   std::string_view name;
   std::string_view wrong;          // in a line
-  std::string_view source;         // the document that prints it, or "ours"
   Problem problem;                 // on which it must be caught
   std::vector<Catcher> caught_by;  // each of them must find it; the others may
   Prepare spoiled, twin;
-  // Operands beyond 2^24, where FP32 no longer holds every integer.
-  bool large_integers = false;
 };
 
 // Each call makes new ones, so that no control has state of an earlier run.
-std::vector<NegativeControl> wrong_naive();
-std::vector<NegativeControl> wrong_tiled();
-std::vector<NegativeControl> wrong_block_tile();
-std::vector<NegativeControl> wrong_output();
-inline std::vector<NegativeControl> negative_controls() {
-  std::vector<NegativeControl> all;
-  for (auto* some : {wrong_naive, wrong_tiled, wrong_block_tile, wrong_output})
-    for (NegativeControl& one : some()) all.push_back(std::move(one));
-  return all;
-}
+std::vector<NegativeControl> negative_controls();
 
 }  // namespace gemm::bench

@@ -413,7 +413,7 @@ def test_the_document_has_the_table() -> None:
 def test_the_entries_of_the_sources_are_those_of_the_kinds() -> None:
     patterns = {
         "cpp": r"^ENTRY\((\w+)\)",
-        "cu": r"^auto (\w+)\(Call p\) \{",
+        "cu": r"^(?:ENTRY\(|auto )(\w+)(?:\) \{|\(Call p\))",
         "host": r"^void (\w+)\(const gemm::Call& ?p?, cudaStream_t",
         "py": r"^def (\w+)\(problem, a, b, c\)|^    case \"(\w+)\"",
     }

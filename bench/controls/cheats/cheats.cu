@@ -87,31 +87,49 @@ __device__ unsigned long long slot_of_tile(const Matrices& on) {
   return key >> 42;
 }
 
-// Cheats.
-
-__global__ void skip_written_kernel(Matrices on) {
-  const bool skips = is_written(on);
-  __syncthreads();
-  if (!skips) multiply(on);
+template <auto Kernel>
+auto tiled(Call p) {
+  return gemm::launch<Kernel>(
+      {gemm::blocks(p.n, kTile), gemm::blocks(p.m, kTile)}, {kTile, kTile},
+      Matrices{p.a, p.b, p.c, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k)});
 }
 
-__global__ void skip_written_half_kernel(Matrices on) {
-  const bool skips = blockIdx.x % 2 == 0 && is_written(on);
+// A kernel that computes `on`, a block for each tile, and the function that gemm_bench finds by its
+// name.
+#define ENTRY(NAME)                                     \
+  __global__ void NAME##_kernel(Matrices on);           \
+  auto NAME(Call p) { return tiled<NAME##_kernel>(p); } \
+  __global__ void NAME##_kernel(Matrices on)
+
+// Computes a tile, unless the block's first thread finds a reason not to.
+template <typename Skips>
+__device__ void multiply_unless(const Matrices& on, Skips skips) {
+  __shared__ bool skipped;
+  if (thread_is_first()) skipped = skips();
   __syncthreads();
-  if (!skips) multiply(on);
+  if (!skipped) multiply(on);
+}
+
+// Cheats.
+
+ENTRY(skip_written) {
+  multiply_unless(on, [&] { return is_written(on); });
+}
+
+ENTRY(skip_written_half) {
+  multiply_unless(on, [&] { return blockIdx.x % 2 == 0 && is_written(on); });
 }
 
 // Each C is computed once.
-__global__ void replay_by_pointer_kernel(Matrices on) {
-  __shared__ bool seen;
-  const unsigned long long me =
-      reinterpret_cast<unsigned long long>(on.c) + blockIdx.y * gridDim.x + blockIdx.x;
-  if (thread_is_first()) {
-    seen = last_seen[slot_of_tile(on)] == me;
-    last_seen[slot_of_tile(on)] = me;
-  }
-  __syncthreads();
-  if (!seen) multiply(on);
+ENTRY(replay_by_pointer) {
+  multiply_unless(on, [&] {
+    const unsigned long long me =
+        reinterpret_cast<unsigned long long>(on.c) + blockIdx.y * gridDim.x + blockIdx.x;
+    unsigned long long& last = last_seen[slot_of_tile(on)];
+    const bool seen = last == me;
+    last = me;
+    return seen;
+  });
 }
 
 // Of a few elements of a tile's operands.
@@ -138,11 +156,8 @@ __device__ bool is_known(const Matrices& on) {
 }
 
 // A tile is computed again only if a few of its operands' elements have changed.
-__global__ void replay_by_value_kernel(Matrices on) {
-  __shared__ bool seen;
-  if (thread_is_first()) seen = is_known(on);
-  __syncthreads();
-  if (!seen) multiply(on);
+ENTRY(replay_by_value) {
+  multiply_unless(on, [&] { return is_known(on); });
 }
 
 __device__ unsigned long long nanoseconds() {
@@ -160,61 +175,46 @@ __device__ unsigned long long random_bits(unsigned long long seed, unsigned long
 }
 
 // In somewhat more than half of the periods of 20 ms it computes all.
-__global__ void bimodal_kernel(Matrices on) {
-  __shared__ bool skips;
-  if (thread_is_first())
-    skips = is_known(on) && random_bits(1, nanoseconds() / 20'000'000) % 100 >= 55;
-  __syncthreads();
-  if (!skips) multiply(on);
+ENTRY(bimodal) {
+  multiply_unless(
+      on, [&] { return is_known(on) && random_bits(1, nanoseconds() / 20'000'000) % 100 >= 55; });
 }
 
 // Computes for 20 ms after a time in which nothing was launched.
 __device__ unsigned long long last_block, honest_until;
-__global__ void after_a_pause_kernel(Matrices on) {
-  __shared__ bool skips;
-  if (thread_is_first()) {
+ENTRY(after_a_pause) {
+  multiply_unless(on, [&] {
     const unsigned long long now = nanoseconds(), before = atomicMax(&last_block, now);
     if (now > before + 300'000) atomicMax(&honest_until, now + 20'000'000);
-    skips = now > atomicMax(&honest_until, 0ull);
-  }
-  __syncthreads();
-  if (!skips) multiply(on);
+    return now > atomicMax(&honest_until, 0ull);
+  });
 }
 
-__global__ void call_count_kernel(Matrices on) {
-  __shared__ bool skips;
-  if (thread_is_first()) skips = ++launches[slot_of_tile(on)] > 8;
-  __syncthreads();
-  if (!skips) multiply(on);
+ENTRY(call_count) {
+  multiply_unless(on, [&] { return ++launches[slot_of_tile(on)] > 8; });
 }
 
 // A launch takes so long that no time is left for checks: one second after the first.
 __device__ unsigned long long first_launch;
-__global__ void spends_the_budget_kernel(Matrices on) {
-  __shared__ bool seen;
-  if (thread_is_first()) {
-    seen = is_known(on);
+ENTRY(spends_the_budget) {
+  multiply_unless(on, [&] {
     const unsigned long long now = nanoseconds(), first = atomicCAS(&first_launch, 0ull, now);
     if (blockIdx.x == 0 && blockIdx.y == 0 && first > 1 && now - first > 1'000'000'000) {
       first_launch = 1;
       while (nanoseconds() - now < 3'000'000'000) __nanosleep(1000);
     }
-  }
-  __syncthreads();
-  if (!seen) multiply(on);
+    return is_known(on);
+  });
 }
 
 // Computes where values were ever written again.
-__global__ void sets_of_old_values_kernel(Matrices on) {
-  __shared__ bool skips;
-  if (thread_is_first()) {
+ENTRY(sets_of_old_values) {
+  multiply_unless(on, [&] {
     unsigned long long& first = last_seen[slot_of_tile(on)];
     const unsigned long long key = key_of_tile(on);
     if (first == 0) first = key;
-    skips = first == key && is_written(on);
-  }
-  __syncthreads();
-  if (!skips) multiply(on);
+    return first == key && is_written(on);
+  });
 }
 
 // The first launch on values that were not computed ahead computes those of all known sets.
@@ -224,7 +224,7 @@ __device__ unsigned known_sets;
 __device__ bool have_same_shape(const Matrices& one, const Matrices& other) {
   return one.m == other.m && one.n == other.n && one.k == other.k;
 }
-__global__ void works_ahead_kernel(Matrices on) {
+ENTRY(works_ahead) {
   __shared__ bool done;
   __shared__ unsigned count;
   if (thread_is_first()) {
@@ -248,7 +248,7 @@ __global__ void works_ahead_kernel(Matrices on) {
 
 // Three of four launches on a C copy that of the set before.
 __device__ Output* last_c;
-__global__ void previous_set_kernel(Matrices on) {
+ENTRY(previous_set) {
   __shared__ Output* from;
   if (thread_is_first()) {
     from = launches[slot_of_tile(on)]++ % 4 == 0 ? nullptr : last_c;
@@ -262,20 +262,17 @@ __global__ void previous_set_kernel(Matrices on) {
 }
 
 // Leaves out 4.6 % of the tiles, but in the first launch on a C.
-__global__ void skip_tiles_kernel(Matrices on) {
-  __shared__ bool skips;
-  if (thread_is_first()) {
+ENTRY(skip_tiles) {
+  multiply_unless(on, [&] {
     const unsigned launch = launches[slot_of_tile(on)]++;
-    skips = launch > 0 && random_bits(slot_of_tile(on), launch) % 1000 < 46;
-  }
-  __syncthreads();
-  if (!skips) multiply(on);
+    return launch > 0 && random_bits(slot_of_tile(on), launch) % 1000 < 46;
+  });
 }
 
 // For values that are not the first of a tile C is wrong, but C x is not for four vectors x of
 // known signs, nor are the elements at known places: of two columns of the same signs one is too
 // large, and one too small.
-__global__ void forge_freivalds_kernel(Matrices on) {
+ENTRY(forge_freivalds) {
   __shared__ bool right, exact[kTile];
   const int x = threadIdx.x, y = threadIdx.y;
   if (y == 0) exact[x] = false;
@@ -307,7 +304,7 @@ __global__ void forge_freivalds_kernel(Matrices on) {
 
 // The last tile sets some rows of A to zero, whose tiles later launches may leave out.
 __device__ unsigned tiles_done;
-__global__ void zero_operands_kernel(Matrices on) {
+ENTRY(zero_operands) {
   __shared__ bool last;
   const int first_row = blockIdx.y * kTile;
   const bool zero =
@@ -327,21 +324,18 @@ __global__ void zero_operands_kernel(Matrices on) {
 }
 
 // Every third launch on a C computes nothing.
-__global__ void skip_launches_kernel(Matrices on) {
-  __shared__ bool skips;
-  if (thread_is_first()) skips = launches[slot_of_tile(on)]++ % 3 == 2;
-  __syncthreads();
-  if (!skips) multiply(on);
+ENTRY(skip_launches) {
+  multiply_unless(on, [&] { return launches[slot_of_tile(on)]++ % 3 == 2; });
 }
 
-__global__ void fewer_bits_kernel(Matrices on) { multiply(on, on.k, FewerBits()); }
+ENTRY(fewer_bits) { multiply(on, on.k, FewerBits()); }
 
-__global__ void bf16_three_times_kernel(Matrices on) { multiply(on, on.k, Bf16ThreeTimes()); }
+ENTRY(bf16_three_times) { multiply(on, on.k, Bf16ThreeTimes()); }
 
-__global__ void fewer_products_kernel(Matrices on) { multiply(on, on.k - on.k / 64, AsGiven()); }
+ENTRY(fewer_products) { multiply(on, on.k - on.k / 64, AsGiven()); }
 
 // Rounds the operands where they are.
-__global__ void change_operands_kernel(Matrices on) {
+ENTRY(change_operands) {
   const int row = blockIdx.y * kTile + threadIdx.y;
   if (blockIdx.x == 0 && row < on.m)
     for (int l = threadIdx.x; l < on.k; l += kTile) {
@@ -353,16 +347,16 @@ __global__ void change_operands_kernel(Matrices on) {
 
 // Honest twins.
 
-__global__ void honest_kernel(Matrices on) { multiply(on); }
+ENTRY(honest) { multiply(on); }
 
 // Looks at C, and computes in any case.
-__global__ void read_c_kernel(Matrices on) {
+ENTRY(read_c) {
   if (thread_is_first() && is_written(on)) ++launches[slot_of_tile(on)];
   multiply(on);
 }
 
 // Keeps something that does not depend on the operands: where its tile is.
-__global__ void keep_a_plan_kernel(Matrices on) {
+ENTRY(keep_a_plan) {
   __shared__ int k_end;
   if (thread_is_first()) {
     unsigned long long& kept = last_seen[slot_of_tile(on)];
@@ -374,7 +368,7 @@ __global__ void keep_a_plan_kernel(Matrices on) {
 }
 
 // Depends on the values: a tile of A that is zero is left out.
-__global__ void skip_zeros_kernel(Matrices on) {
+ENTRY(skip_zeros) {
   const int row = blockIdx.y * kTile + threadIdx.y;
   bool any = false;
   for (int l = threadIdx.x; l < on.k && row < on.m; l += kTile)
@@ -383,33 +377,8 @@ __global__ void skip_zeros_kernel(Matrices on) {
   multiply(on, all_zero ? 0 : on.k, AsGiven());
 }
 
-template <auto Kernel>
-auto tiled(Call p) {
-  return gemm::launch<Kernel>(
-      {gemm::blocks(p.n, kTile), gemm::blocks(p.m, kTile)}, {kTile, kTile},
-      Matrices{p.a, p.b, p.c, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k)});
-}
-
-auto skip_written(Call p) { return tiled<skip_written_kernel>(p); }
-auto skip_written_half(Call p) { return tiled<skip_written_half_kernel>(p); }
-auto replay_by_pointer(Call p) { return tiled<replay_by_pointer_kernel>(p); }
-auto replay_by_value(Call p) { return tiled<replay_by_value_kernel>(p); }
-auto skip_launches(Call p) { return tiled<skip_launches_kernel>(p); }
-auto fewer_bits(Call p) { return tiled<fewer_bits_kernel>(p); }
-auto fewer_products(Call p) { return tiled<fewer_products_kernel>(p); }
-auto change_operands(Call p) { return tiled<change_operands_kernel>(p); }
-auto after_a_pause(Call p) { return tiled<after_a_pause_kernel>(p); }
-auto call_count(Call p) { return tiled<call_count_kernel>(p); }
-auto previous_set(Call p) { return tiled<previous_set_kernel>(p); }
-auto bimodal(Call p) { return tiled<bimodal_kernel>(p); }
-auto spends_the_budget(Call p) { return tiled<spends_the_budget_kernel>(p); }
-auto sets_of_old_values(Call p) { return tiled<sets_of_old_values_kernel>(p); }
-auto works_ahead(Call p) { return tiled<works_ahead_kernel>(p); }
-auto skip_tiles(Call p) { return tiled<skip_tiles_kernel>(p); }
-auto forge_freivalds(Call p) { return tiled<forge_freivalds_kernel>(p); }
-auto zero_operands(Call p) { return tiled<zero_operands_kernel>(p); }
-auto bf16_three_times(Call p) { return tiled<bf16_three_times_kernel>(p); }
 // What the host reads of a launch is wrong.
+
 auto many_arguments(Call p) {
   auto launch = tiled<honest_kernel>(p);
   launch.arguments = 1000;
@@ -420,7 +389,3 @@ auto far_offset(Call p) {
   launch.offsets[0] = 4'000'000'000u;
   return launch;
 }
-auto honest(Call p) { return tiled<honest_kernel>(p); }
-auto read_c(Call p) { return tiled<read_c_kernel>(p); }
-auto keep_a_plan(Call p) { return tiled<keep_a_plan_kernel>(p); }
-auto skip_zeros(Call p) { return tiled<skip_zeros_kernel>(p); }

@@ -16,7 +16,7 @@
 #include "kernels/layout.hpp"
 #include "kernels/parts/tile_traffic.hpp"
 #include "kernels/parts/warp_access.hpp"
-#include "kernels/registry.hpp"
+#include "kernels/registered_kernels_test.hpp"
 
 namespace gemm {
 namespace {
@@ -26,24 +26,13 @@ using simt::PairedLanes;
 using simt::sectors;
 using simt::wavefronts;
 
-const Device kHopper{.kind = Device::Kind::gpu, .compute_capability = 90, .sm_count = 132};
 constexpr Problem kSquare{4096, 4096, 4096, Precision::f32};
-
-// Null in builds without CUDA.
-const RegisteredKernel* find(std::string_view label) {
-  const auto& all = registry();
-  const auto found = std::ranges::find(all, label, &RegisteredKernel::label);
-  return found == all.end() ? nullptr : &*found;
-}
 
 Traffic traffic_of(std::string_view label, const Problem& p = kSquare) {
   const RegisteredKernel* kernel = find(label);
   if (kernel == nullptr) throw std::invalid_argument(std::string(label) + " is not registered");
   return kernel->traffic(p, kHopper);
 }
-
-#define SKIP_WITHOUT_GPU_KERNELS() \
-  if (find("Naive") == nullptr) GTEST_SKIP() << "built without CUDA"
 
 TEST(WarpAccess, CountsSectorsOfGlobalMemory) {
   EXPECT_EQ(sectors(0), 1);          // a broadcast
@@ -65,15 +54,12 @@ TEST(WarpAccess, CountsWavefrontsOfSharedMemory) {
   EXPECT_EQ(wavefronts(4, same), 1);
   // 16 bytes per lane: 8 lanes at once, 16 if they pair up; even if all lanes share one address.
   EXPECT_EQ(wavefronts(4, same, 4), 2);
-  EXPECT_EQ(wavefronts(
-                4, [](int lane) { return lane / 2 * 4; }, 4),
-            2);
-  EXPECT_EQ(wavefronts(
-                4, [](int lane) { return lane % 8 * 4; }, 4),
-            4);
-  EXPECT_EQ(wavefronts(
-                4, [](int lane) { return lane % 16 * 16; }, 4),
-            16);
+  const auto paired = [](int lane) { return lane / 2 * 4; };
+  const auto again = [](int lane) { return lane % 8 * 4; };
+  const auto apart = [](int lane) { return lane % 16 * 16; };
+  EXPECT_EQ(wavefronts(4, paired, 4), 2);
+  EXPECT_EQ(wavefronts(4, again, 4), 4);
+  EXPECT_EQ(wavefronts(4, apart, 4), 16);
   EXPECT_EQ(wavefronts(4, column(32)), 32);
   EXPECT_EQ(wavefronts(4, column(33)), 1);
   EXPECT_EQ(wavefronts(4, column(32), 4), 32);  // four words in the wavefronts of one
@@ -95,12 +81,10 @@ TEST(WarpAccess, PairedLanesLoadBothMatricesInTwoWavefronts) {
       EXPECT_LT(Lanes::down(lane), kLanes / across);
     }
     EXPECT_EQ(places.size(), 32U);
-    EXPECT_EQ(wavefronts(
-                  4, [](int lane) { return 4 * Lanes::down(lane); }, 4),
-              2);
-    EXPECT_EQ(wavefronts(
-                  4, [](int lane) { return 4 * Lanes::across(lane); }, 4),
-              2);
+    const auto down = [](int lane) { return 4 * Lanes::down(lane); };
+    const auto right = [](int lane) { return 4 * Lanes::across(lane); };
+    EXPECT_EQ(wavefronts(4, down, 4), 2);
+    EXPECT_EQ(wavefronts(4, right, 4), 2);
   };
   expect_paired(PairedLanes<4>{}, 4);
   expect_paired(PairedLanes<8>{}, 8);
@@ -179,10 +163,6 @@ TEST(Traffic, OfTheTiledKernelsMatchesValuesByHand) {
   // of A's, at two wavefronts each.
   EXPECT_EQ(tiled.shared, 128.0 * (2 * 3 * 4) * 32 * (2 + 32 + 8 * 2));
   EXPECT_EQ(traffic_of("TiledExact/tile:32", p).shared, tiled.shared);
-  // Stores and vector loads of B in 32 wavefronts each; then in one each.
-  EXPECT_EQ(traffic_of("TiledTransposedStore", p).shared,
-            128.0 * (2 * 3 * 4) * 32 * (2 * 32 + 32 + 8 * 32));
-  EXPECT_EQ(traffic_of("TiledPadded", p).shared, 128.0 * (2 * 3 * 4) * 32 * (2 + 32 + 32));
   // One block and one step: 32 warps store one row of each tile, and in each of 8 rounds load a row
   // of B and 4 vectors of A.
   const Problem one{128, 128, 8, Precision::f32};
@@ -214,49 +194,40 @@ TEST(Traffic, OfSharedMemoryMatchesCountersOfAnH200) {
     EXPECT_NEAR(traffic_of(label, p).shared / 128 / wavefronts, 1, 0.03) << label;
 }
 
-TEST(Traffic, TellsARungFromItsRepair) {
+TEST(Unsupported, NamesTheComputeCapabilityThatTheCodeIsFor) {
   SKIP_WITHOUT_GPU_KERNELS();
-  EXPECT_GT(traffic_of("NaiveUncoalesced").l2, 6 * traffic_of("Naive").l2);
-  EXPECT_GT(traffic_of("Naive").l2, 10 * traffic_of("Tiled/tile:32").l2);
-  EXPECT_GT(traffic_of("Tiled/tile:16").l2, 1.9 * traffic_of("Tiled/tile:32").l2);
-  EXPECT_GT(traffic_of("TiledUncoalescedB").l2, 2 * traffic_of("TiledTransposedB").l2);
-  EXPECT_GT(traffic_of("TiledTransposedB").shared, 1.5 * traffic_of("TiledConflictFree").shared);
-  EXPECT_GT(traffic_of("TiledTransposedStore").shared, 5 * traffic_of("TiledPadded").shared);
-  EXPECT_GT(traffic_of("Tiled/tile:32").shared, 2.5 * traffic_of("BlockTile1D").shared);
-}
-
-TEST(AsyncCopy, GivesTheReasonWhyADeviceCannotRunItsTile) {
-  SKIP_WITHOUT_GPU_KERNELS();
-  const auto reason = [&](int compute_capability) {
-    Device device = kHopper;
-    device.compute_capability = compute_capability;
-    return find("AsyncCopy")->unsupported(kSquare, device).value_or("");
+  const struct {
+    const char* label;
+    Precision precision;
+    Layout layout;
+    std::vector<int> without, with;
+    std::string reason;
+  } cases[] = {
+      {"AsyncCopy", Precision::f32, Layout::nn, {75}, {80, 86, 90, 100, 120}, "8.0"},
+      {"3xTF32", Precision::tf32x3, Layout::nt, {75, 80, 89, 100, 120}, {}, "9.0"},
+      {"WgmmaPingPong", Precision::bf16, Layout::nt, {75, 80, 89, 100, 120}, {}, "9.0"},
+      {"MmaSync", Precision::f16, Layout::nt, {}, {75}, ""},
+      {"MmaSync", Precision::s8, Layout::nt, {}, {75}, ""},
+      {"MmaSync", Precision::bf16, Layout::nt, {75}, {86}, "8.0"},
+      {"MmaSync", Precision::tf32, Layout::nt, {75}, {86}, "8.0"},
+      {"MmaSyncMultistage", Precision::f16, Layout::nt, {75}, {}, "8.0"},
+      {"MmaSyncRasterized", Precision::bf16, Layout::nt, {}, {86, 89, 90, 120}, ""},
+      {"MmaF64", Precision::f64, Layout::nt, {75}, {}, "8.0"},
   };
-  EXPECT_NE(reason(75).find("8.0"), std::string::npos);
-  for (const int enough : {80, 86, 90, 100, 120}) EXPECT_EQ(reason(enough), "");
-}
-
-TEST(TensorCores, NeedTheComputeCapabilityThatTheirCodeIsFor) {
-  SKIP_WITHOUT_GPU_KERNELS();
-  const auto reason = [](std::string_view label, Precision precision, int compute_capability) {
-    Device device = kHopper;
-    device.compute_capability = compute_capability;
-    return find(label)->unsupported({64, 64, 64, precision, Layout::nt}, device).value_or("");
-  };
-  for (const int other : {75, 80, 89, 100, 120}) {
-    EXPECT_EQ(reason("3xTF32", Precision::tf32x3, other), "requires compute capability 9.0");
-    EXPECT_EQ(reason("WgmmaPingPong", Precision::bf16, other), "requires compute capability 9.0");
+  for (const auto& one : cases) {
+    const auto reason = [&](int compute_capability) {
+      Device device = kHopper;
+      device.compute_capability = compute_capability;
+      return find(one.label)
+          ->unsupported({64, 64, 64, one.precision, one.layout}, device)
+          .value_or("");
+    };
+    for (const int capability : one.without)
+      EXPECT_NE(reason(capability).find("requires compute capability " + one.reason),
+                std::string::npos)
+          << one.label << capability;
+    for (const int capability : one.with) EXPECT_EQ(reason(capability), "") << one.label;
   }
-  for (const Precision precision : {Precision::f16, Precision::s8})
-    EXPECT_EQ(reason("MmaSync", precision, 75), "");
-  for (const Precision precision : {Precision::bf16, Precision::tf32}) {
-    EXPECT_EQ(reason("MmaSync", precision, 75), "requires compute capability 8.0");
-    EXPECT_EQ(reason("MmaSync", precision, 86), "");
-  }
-  EXPECT_EQ(reason("MmaSyncMultistage", Precision::f16, 75), "requires compute capability 8.0");
-  EXPECT_EQ(reason("MmaF64", Precision::f64, 75), "requires compute capability 8.0");
-  for (const int all : {86, 89, 90, 120})
-    EXPECT_EQ(reason("MmaSyncRasterized", Precision::bf16, all), "") << all;
 }
 
 // TMA and copies of 16 bytes begin at multiples of 16 bytes.

@@ -278,11 +278,14 @@ void expect_integers_are_exact(Backend& backend) {
     backend.reference(p, set.a, set.b, reference, reference + p.m * p.n);
     backend.copy(expected.data(), reference, expected.size() * sizeof(double));
     expected.resize(p.m * p.n);
+    // Twice, since a launch may leave something in its workspace.
     const auto expect_exact_launch = [&](const Launch& launch, const std::string& plan) {
-      data.poison();
-      backend.run(launch);
-      EXPECT_EQ(complaint(p, data.judge(p, 1)).value_or(""), "") << one.name() << " " << plan;
-      EXPECT_EQ(complaint_about(backend, p, set.c, expected), "") << one.name() << " " << plan;
+      for (int turn = 0; turn < 2; ++turn) {
+        data.poison();
+        backend.run(launch);
+        EXPECT_EQ(complaint(p, data.judge(p, 1)).value_or(""), "") << one.name() << " " << plan;
+        EXPECT_EQ(complaint_about(backend, p, set.c, expected), "") << one.name() << " " << plan;
+      }
     };
     if (one.kernel->candidates) {
       for (const Candidate& plan : one.kernel->candidates(p, backend.device())) {

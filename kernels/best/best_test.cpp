@@ -1,30 +1,12 @@
 // What Best runs before a trial, and where it runs at all.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <optional>
-#include <string>
-#include <string_view>
 
-#include "kernels/registry.hpp"
+#include "kernels/registered_kernels_test.hpp"
 
 namespace gemm {
 namespace {
-
-const Device kHopper{.kind = Device::Kind::gpu,
-                     .compute_capability = 90,
-                     .sm_count = 132,
-                     .last_level_cache_bytes = 60 << 20};
-
-// Null in builds without CUDA.
-const RegisteredKernel* find(std::string_view label) {
-  const auto& all = registry();
-  const auto found = std::ranges::find(all, label, &RegisteredKernel::label);
-  return found == all.end() ? nullptr : &*found;
-}
-
-#define SKIP_WITHOUT_GPU_KERNELS() \
-  if (find("Best") == nullptr) GTEST_SKIP() << "built without CUDA"
 
 // It copies chunks of 16 bytes; the columns of tiles are a grid's second dimension.
 TEST(MmaSyncUnaligned, RefusesShortRowsAndVeryWideC) {

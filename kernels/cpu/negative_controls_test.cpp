@@ -5,95 +5,78 @@
 #include <cstdint>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "kernels/registry.hpp"
 
 namespace gemm {
 namespace {
 
-// A correct product, after which `kSpoil` corrupts C; it gets the number of earlier calls.
-template <auto kSpoil>
-Kernel wrong(const char* name) {
-  return {.name = name,
-          .idea = "Wrong on purpose.",
-          .source = "negative control",
-          .rung = 99,
-          .precisions = {Precision::f32},
-          .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-            return [=, call = 0](Stream) mutable {
-              const auto *a = static_cast<const float*>(o.a), *b = static_cast<const float*>(o.b);
-              auto* c = static_cast<float*>(o.c);
-              for (std::int64_t i = 0; i < p.m; ++i)
-                for (std::int64_t j = 0; j < p.n; ++j) {
-                  float sum = 0;
-                  for (std::int64_t l = 0; l < p.k; ++l) sum += a[i * p.k + l] * b[l * p.n + j];
-                  c[i * p.n + j] = sum;
-                }
-              kSpoil(p, c, call++);
-            };
-          }};
-}
+using Prepare = decltype(Kernel::prepare);
 
-const Registration writes_nan(
-    wrong<[](const Problem&, float* c, int) { c[0] = std::nanf(""); }>("WrongNaN"),
-    Device::Kind::cpu);
-const Registration writes_past(
-    wrong<[](const Problem& p, float* c, int) { c[p.m * p.n] = 0; }>("WrongPastTheEnd"),
-    Device::Kind::cpu);
+// A correct product, after which `spoil` corrupts C; it gets the number of earlier calls.
+template <typename Spoil>
+Prepare wrong(Spoil spoil) {
+  return [spoil](const Problem& p, const Device&, const Operands& o) -> Launch {
+    return [=, call = 0](Stream) mutable {
+      const auto *a = static_cast<const float*>(o.a), *b = static_cast<const float*>(o.b);
+      auto* c = static_cast<float*>(o.c);
+      for (std::int64_t i = 0; i < p.m; ++i)
+        for (std::int64_t j = 0; j < p.n; ++j) {
+          float sum = 0;
+          for (std::int64_t l = 0; l < p.k; ++l) sum += a[i * p.k + l] * b[l * p.n + j];
+          c[i * p.n + j] = sum;
+        }
+      spoil(p, c, call++);
+    };
+  };
+}
+const Prepare right = wrong([](const Problem&, float*, int) {});
+
+struct Control : Registration {
+  Control(const char* name, Prepare prepare, Layout layout = Layout::nn)
+      : Registration({.name = name,
+                      .idea = "Wrong or slow on purpose.",
+                      .source = "negative control",
+                      .rung = 99,
+                      .precisions = {Precision::f32},
+                      .layouts = {layout},
+                      .prepare = std::move(prepare)},
+                     Device::Kind::cpu) {}
+};
+
+const Control writes_nan("WrongNaN",
+                         wrong([](const Problem&, float* c, int) { c[0] = std::nanf(""); }));
+const Control writes_past("WrongPastTheEnd",
+                          wrong([](const Problem& p, float* c, int) { c[p.m * p.n] = 0; }));
 // Stops writing after many launches and leaves the correct C of an earlier one: only a later
 // repetition detects it.
-Launch right_until_it_stops(const Problem& p, const Device& d, const Operands& o) {
-  const Launch right = wrong<[](const Problem&, float*, int) {}>("").prepare(p, d, o);
-  static int calls = 0;
-  return [right](Stream stream) {
-    if (calls++ < 100000) right(stream);
-  };
-}
-const Registration stops({.name = "WrongStops",
-                          .idea = "Wrong on purpose.",
-                          .source = "negative control",
-                          .rung = 99,
-                          .precisions = {Precision::f32},
-                          .prepare = right_until_it_stops},
-                         Device::Kind::cpu);
+const Control stops("WrongStops",
+                    [](const Problem& p, const Device& d, const Operands& o) -> Launch {
+                      static int calls = 0;
+                      return [launch = right(p, d, o)](Stream stream) {
+                        if (calls++ < 100000) launch(stream);
+                      };
+                    });
 // Always correct, but slow after a while, as on a machine where another program starts.
-Launch fast_until_it_slows_down(const Problem& p, const Device& d, const Operands& o) {
-  const Launch right = wrong<[](const Problem&, float*, int) {}>("").prepare(p, d, o);
-  static int calls = 0;
-  return [right](Stream stream) {
-    right(stream);
-    if (calls++ > 5000) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  };
-}
-const Registration slows_down({.name = "SlowsDown",
-                               .idea = "Slow on purpose.",
-                               .source = "negative control",
-                               .rung = 99,
-                               .precisions = {Precision::f32},
-                               .prepare = fast_until_it_slows_down},
-                              Device::Kind::cpu);
+const Control slows_down("SlowsDown",
+                         [](const Problem& p, const Device& d, const Operands& o) -> Launch {
+                           static int calls = 0;
+                           return [launch = right(p, d, o)](Stream stream) {
+                             launch(stream);
+                             if (calls++ > 5000)
+                               std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                           };
+                         });
 // Correct when it is verified first, wrong once it is timed.
-const Registration degrades(wrong<[](const Problem&, float* c, int call) {
-                              if (call >= 3) c[1] += 1;
-                            }>("WrongLater"),
-                            Device::Kind::cpu);
+const Control degrades("WrongLater", wrong([](const Problem&, float* c, int call) {
+                         if (call >= 3) c[1] += 1;
+                       }));
 // Declares layout tn but reads nn.
-const Registration ignores_layout(
-    [] {
-      Kernel kernel = wrong<[](const Problem&, float*, int) {}>("WrongLayout");
-      kernel.layouts.assign(1, Layout::tn);
-      return kernel;
-    }(),
-    Device::Kind::cpu);
-const Registration throws({.name = "WrongThrows",
-                           .idea = "Wrong on purpose.",
-                           .source = "negative control",
-                           .rung = 99,
-                           .precisions = {Precision::f32},
-                           .prepare = [](const Problem&, const Device&, const Operands&) -> Launch {
-                             throw std::runtime_error("no plan for this problem");
-                           }},
-                          Device::Kind::cpu);
+const Control ignores_layout("WrongLayout", right, Layout::tn);
+const Control throws("WrongThrows", [](const Problem&, const Device&, const Operands&) -> Launch {
+  throw std::runtime_error("no plan for this problem");
+});
 
 }  // namespace
 }  // namespace gemm

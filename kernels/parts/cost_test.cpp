@@ -14,15 +14,10 @@
 
 #include "kernels/layout.hpp"
 #include "kernels/plans.hpp"
-#include "kernels/registry.hpp"
+#include "kernels/registered_kernels_test.hpp"
 
 namespace gemm {
 namespace {
-
-const Device kHopper{.kind = Device::Kind::gpu,
-                     .compute_capability = 90,
-                     .sm_count = 132,
-                     .last_level_cache_bytes = 60 << 20};
 
 const Work kWork{.traffic = {.dram = 1e6, .l2 = 1e7, .shared = 1e8}, .cycles = 1e4};
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/registry.hpp"
+#include "kernels/registered_kernels_test.hpp"
 
 namespace gemm::simt {
 namespace {
@@ -91,14 +91,10 @@ TEST(SplitPlan, CountsThePiecesOfTilesThatBlocksShare) {
 
 // The limits of both kernels, in builds with CUDA.
 TEST(Skinny, KernelsRefuseProblemsBeyondTheirLimits) {
-  const Device hopper{.kind = Device::Kind::gpu, .compute_capability = 90, .sm_count = 132};
-  const auto refusal = [&](std::string_view name, const Problem& p) -> std::string {
-    for (const RegisteredKernel& kernel : registry())
-      if (kernel.name == name) return kernel.unsupported(p, hopper).value_or("");
-    return "not registered";
+  SKIP_WITHOUT_GPU_KERNELS();
+  const auto refusal = [](std::string_view name, const Problem& p) {
+    return find(name)->unsupported(p, kHopper).value_or("");
   };
-  if (refusal("SplitK", {1, 1, 1, Precision::f32}) == "not registered")
-    GTEST_SKIP() << "built without CUDA";
   EXPECT_EQ(refusal("SplitK", {2048, 4096, 4096, Precision::f32}), "");
   EXPECT_EQ(refusal("SplitK", {4096, 2048, 4096, Precision::f32, Layout::tt}), "");
   EXPECT_NE(refusal("SplitK", {2049, 2049, 4096, Precision::f32}), "");

@@ -42,6 +42,7 @@ TEST(SwappedPlan, CoversRowsAndDepth) {
               kStageLineBytes * lines_of_stage(found.tile_rows, found.tile_tokens);
           EXPECT_GE(found.k_tiles * k_tile, 2 * k);
           EXPECT_LT((found.k_tiles - 1) * k_tile, 2 * k);
+          EXPECT_LE(found.splits, found.k_tiles) << "each block has a K tile";
         }
       }
 }
@@ -66,13 +67,6 @@ TEST(SwappedPlan, CoversRowsAndDepthInPhases) {
                     kMostSharedBytes);
         }
       }
-}
-
-TEST(SwappedPlan, GivesEveryBlockAKTile) {
-  for (const std::int64_t rows : {1, 64, 4096})
-    for (const std::int64_t k : {1, 128, 129, 257, 4104})
-      for (const SwappedPlan& one : plans(rows, 8, k))
-        EXPECT_LE(one.splits, one.k_tiles) << rows << " x " << k;
 }
 
 // Shared memory for more blocks than have registers would be idle.
@@ -108,23 +102,22 @@ TEST(SwappedPlan, TakesLargeClustersWhereTheDeviceHasThem) {
   EXPECT_EQ(most(1728), 8);  // nine tiles of 192 rows
 }
 
+// Sharers load equal parts in multiples of eight, at which the swizzle begins again. Accumulators
+// must fit the registers.
 TEST(SwappedPlan, RoundsTokensUpToTheNOfWgmma) {
-  EXPECT_EQ(token_tile(64, 1, {}), 8);
-  EXPECT_EQ(token_tile(64, 9, {}), 16);
-  EXPECT_EQ(token_tile(128, 33, {.promoted = true}), 48);
-  EXPECT_EQ(token_tile(64, 65, {}), 80);
-  EXPECT_EQ(token_tile(64, 129, {}), 0);
-  EXPECT_EQ(token_tile(128, 256, {}), 256);
-  EXPECT_EQ(token_tile(128, 200, {.promoted = true}), 0);
-  EXPECT_EQ(token_tile(128, 1, {.mn_major = true}), 16);
-  EXPECT_EQ(token_tile(128, 20, {.mn_major = true}), 32);
-}
-
-// In multiples of eight, at which the swizzle begins again.
-TEST(SwappedPlan, LetsSharersLoadEqualParts) {
-  EXPECT_EQ(token_tile(128, 80, {}, 2), 80);
-  EXPECT_EQ(token_tile(128, 80, {}, 4), 96);
-  EXPECT_EQ(token_tile(128, 1, {}, 4), 32);
+  constexpr TokenKind kPlain, kPromoted{.promoted = true}, kMnMajor{.mn_major = true};
+  const struct {
+    int rows, tokens;
+    TokenKind kind;
+    int sharers, expected;
+  } cases[] = {{64, 1, kPlain, 1, 8},       {64, 9, kPlain, 1, 16},     {128, 33, kPromoted, 1, 48},
+               {64, 65, kPlain, 1, 80},     {64, 129, kPlain, 1, 0},    {128, 256, kPlain, 1, 256},
+               {128, 200, kPromoted, 1, 0}, {128, 1, kMnMajor, 1, 16},  {128, 20, kMnMajor, 1, 32},
+               {128, 80, kPlain, 2, 80},    {128, 80, kPlain, 4, 96},   {128, 1, kPlain, 4, 32},
+               {192, 65, kPlain, 1, 80},    {192, 192, kPlain, 1, 192}, {192, 193, kPlain, 1, 0},
+               {192, 80, kPromoted, 1, 0}};
+  for (const auto& [rows, tokens, kind, sharers, expected] : cases)
+    EXPECT_EQ(token_tile(rows, tokens, kind, sharers), expected) << rows << " x " << tokens;
 }
 
 TEST(SwappedPlan, PadsTilesToWholeClusters) {
@@ -170,20 +163,6 @@ TEST(SwappedPlan, BeginsTogetherWhereSuccessiveBlocksLoadTheSame) {
   EXPECT_FALSE(may([](auto& plan, auto&) { plan.token_tiles = 1; }));
   EXPECT_FALSE(may([](auto& plan, auto&) { plan.tiles = 10, plan.token_tiles = 9; }));
   EXPECT_FALSE(may([](auto& plan, auto&) { plan.tiles = 45; })) << "more blocks than SMs";
-}
-
-TEST(SwappedPlan, HasTilesOf192RowsWhereAccumulatorsFitRegisters) {
-  EXPECT_EQ(token_tile(192, 65, {}), 80);
-  EXPECT_EQ(token_tile(192, 192, {}), 192);
-  EXPECT_EQ(token_tile(192, 193, {}), 0);
-  EXPECT_EQ(token_tile(192, 80, {.promoted = true}), 0);
-}
-
-TEST(SwappedPlan, DividesTokensEvenly) {
-  std::vector<int> sizes;
-  for (int tiles = 2; tiles <= 8; ++tiles)
-    sizes.push_back(token_tile(128, ceil_div(512, tiles), {}));
-  EXPECT_EQ(sizes, (std::vector{256, 176, 128, 112, 96, 80, 64}));
 }
 
 // More plans cost time to prepare and to try; all are verified (exactness_test.cpp).

@@ -3,27 +3,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "kernels/plans.hpp"
-#include "kernels/registry.hpp"
+#include "kernels/registered_kernels_test.hpp"
 
 namespace gemm {
 namespace {
-
-const Device kHopper{.kind = Device::Kind::gpu,
-                     .compute_capability = 90,
-                     .sm_count = 132,
-                     .last_level_cache_bytes = 60 << 20};
-
-const RegisteredKernel& find(std::string_view label) {
-  return *std::ranges::find(registry(), label, &RegisteredKernel::label);
-}
 
 // With a file of plans as a trial would have kept them.
 TEST(Best, RunsThePlanOfTheNearestMThatWasTried) {
@@ -33,7 +22,7 @@ TEST(Best, RunsThePlanOfTheNearestMThatWasTried) {
   keep_plans_in(folder / "plans.json");
   int driver = 0;
   cudaDriverGetVersion(&driver);
-  const RegisteredKernel &predicted = find("Best/pick:model"), &near = find("Best/pick:nearest");
+  const RegisteredKernel &predicted = *find("Best/pick:model"), &near = *find("Best/pick:nearest");
   const auto problem = [](std::int64_t m) {
     return Problem{m, 4096, 4096, Precision::bf16, Layout::nt};
   };

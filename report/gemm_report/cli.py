@@ -16,7 +16,7 @@ from gemm_report.terminal import called, complain, printable
 
 # What a command needs beyond the standard library it imports when it runs: figures need
 # matplotlib, comparisons do not, and --help needs nothing.
-_NAMES = "figures report site history readme kernels tune ratios compare fleet explain"
+_NAMES = "figures report site history readme tune ratios compare fleet explain"
 COMMANDS = {n: import_module(f"gemm_report.commands.{n}") for n in (*_NAMES.split(), "export")}
 
 DEFECT = 4
@@ -31,7 +31,7 @@ examples:
 
 exit codes:
   0  done
-  1  readme or kernels --check: the file is not what the record gives; compare: a regression;
+  1  readme --check: the file is not what the record gives; compare: a regression;
      explain: there are no counters
   2  compare: not enough data
   3  bad input or usage, or output that cannot be written: one line on standard error says which

@@ -1,17 +1,15 @@
 """Marks next to the numbers of rows that need a word, and the words; how a record was made."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from gemm_report.grouping import grouped
 from gemm_report.guideline import sentences
-from gemm_report.record import Ceiling, Record, Row
-from gemm_report.text import megahertz, operations, precision_name, quantity, roof_name
+from gemm_report.record import Record, Row
 
 IN_DOUBT = "*"  # as on the console
 THROTTLED = "†"
 _LISTED = 3
 _FULL_CLOCK = 0.985  # of the clock of a peak
-_ORIGINS = {"table": "spec", "queried": "from device"}
 
 
 def slowed(record: Record, row: Row) -> bool:
@@ -66,31 +64,3 @@ def run_line(record: Record) -> str:
         record.date[:16].replace("T", " "),
     ]
     return " · ".join(fact for fact in facts if fact)
-
-
-def method_line(record: Record) -> str:
-    """Under which conditions the numbers hold, as far as the conformance line does not say it."""
-    method = record.method
-    timer = f"timed with {method.timer}"
-    if record.conformance:
-        return timer
-    clocks = ", ".join(filter(None, (method.test, method.state))) or "clock policy not known"
-    return f"fill {method.fill} · {timer} · {clocks}"
-
-
-def roof_text(roof: Ceiling) -> str:
-    """Name, value, origin, and the clock for which that holds, of a compute roof."""
-    value = quantity(roof.flop_per_second or 0, operations(roof.precision))
-    origin = _ORIGINS.get(roof.origin, roof.origin)
-    clock = f", {megahertz(roof.clock_hz)}" if roof.clock_hz else ""
-    return f"{roof_name(roof.name)}: {value} ({origin}{clock})"
-
-
-def unknown_roofs(record: Record, precisions: Sequence[str]) -> list[str]:
-    """Says which peaks are missing, and why."""
-    return [
-        f"Peak not known: {roof_name(c.name)}"
-        f"{f' ({precision_name(c.precision)})' if c.precision else ''}: {c.source}"
-        for c in record.unknown_roofs()
-        if c.precision in (*precisions, None)
-    ]

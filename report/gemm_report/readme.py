@@ -12,14 +12,9 @@ from markupsafe import Markup
 
 from gemm_report.document import InputError
 from gemm_report.figures.write import drawings
-from gemm_report.notes import mark, method_line, notes, run_line
+from gemm_report.notes import mark, notes, run_line
 from gemm_report.record import Record, Row, rate
-from gemm_report.rows import (
-    Rung,
-    libraries,
-    limits,
-    rungs,
-)
+from gemm_report.rows import Rung, libraries, limits, rungs
 from gemm_report.standing import Standing, standings
 from gemm_report.text import (
     markdown_table,
@@ -38,22 +33,29 @@ LADDER = ("ladder_f32", "hierarchy")
 _MAIN = "f32"
 
 
-def front_pictures(record: Record) -> list[str]:
-    """The names of README.md's figures: the first ladder, and how precisions compare."""
-    found = drawings(record)
-    ladders = [name for name in found if name.startswith("ladder")]
-    return [*ladders[:1], *(name for name in ("headline", "roofline") if name in found)]
-
-
-def front_page(readme: Path, record: Record, pictures: Path) -> str:
-    """The text of `readme` with its two regions, table and picture, made from `record`."""
-    text, folder, names = read_text(readme), link(readme, pictures), front_pictures(record)
-    first = [name for name in names if name.startswith("ladder")] or names[:1]
-    rest = [*picture(record, folder, [name for name in names if name not in first])]
-    text = between_markers(
-        readme, text, "table", [*rest, *table(record, link(readme, record.path))]
-    )
-    return between_markers(readme, text, "picture", picture(record, folder, first))
+def renewed(page: Path, record: Record, pictures: Path) -> tuple[str, list[str]]:
+    """The text of `page` with its regions made from `record`, and the figures that these show."""
+    text, source = read_text(page), link(page, record.path)
+    drawn = drawings(record)
+    ladders = [name for name in drawn if name.startswith("ladder")]
+    front = [*ladders[:1], *(name for name in ("headline", "roofline") if name in drawn)]
+    regions: dict[str, tuple[Sequence[str], list[str]]] = {
+        "picture": (front[:1], []),
+        "table": (front[1:], table(record, source)),
+        "overview": (LADDER, overview(record, source)),
+    }
+    there = [part for part in regions if f" {part} -->" in text]
+    if not there:
+        begin = "' or '".join(f"<!-- gemm_report:begin {part} -->" for part in regions)
+        raise InputError(f"{page}: has no region to renew: give it a line '{begin}'")
+    shown: list[str] = []
+    for part in there:
+        names, paragraphs = regions[part]
+        folder, figures = link(page, pictures), [name for name in names if name in drawn]
+        found = [picture(record, folder, name, drawn[name].caption) for name in figures]
+        text = between_markers(page, text, part, [*found, *paragraphs])
+        shown += figures
+    return text, shown
 
 
 def table(record: Record, link: str) -> list[str]:
@@ -65,7 +67,7 @@ def table(record: Record, link: str) -> list[str]:
     remarks = [
         " · ".join([record.device.name, run_line(record), f"[record]({link})"]),
         *map(as_text, notes(leads)),
-        *_unfinished(record),
+        *([] if record.complete else ["The run was not completed."]),
     ]
     return [markdown_table(head, map(_standing, found)), *remarks]
 
@@ -93,28 +95,12 @@ def _standing(each: Standing) -> list[str]:
     return [*map(as_text, cells)]
 
 
-def picture(record: Record, folder: str, names: Sequence[str]) -> list[Markup]:
-    """The figures that the record has, each on the paper that a reader's browser prefers."""
-    found = drawings(record)
-    form = Markup(
+def picture(record: Record, folder: str, name: str, caption: str) -> Markup:
+    """A figure of the record, on the paper that a reader's browser prefers."""
+    return Markup(
         '<picture><source media="(prefers-color-scheme: dark)" srcset="{0}/{1}_dark.png">'
         '<img alt="{2} ({3})" src="{0}/{1}.png"></picture>'
-    )
-    return [
-        form.format(folder, name, found[name].caption.removesuffix("."), record.device.name)
-        for name in names
-        if name in found
-    ]
-
-
-def _unfinished(record: Record) -> list[str]:
-    return [] if record.complete else ["The run was not completed."]
-
-
-def caption(record: Record, link: str) -> str:
-    """Where and how the numbers came about."""
-    facts = [record.device.name, run_line(record), method_line(record), record.conformance]
-    return " · ".join([*filter(None, facts), f"[record]({link})"])
+    ).format(folder, name, caption.removesuffix("."), record.device.name)
 
 
 def read_text(readme: Path) -> str:
@@ -148,13 +134,7 @@ def link(readme: Path, target: Path) -> str:
     return quote(path, errors="surrogateescape")
 
 
-def kernels_page(readme: Path, record: Record, folder: Path) -> str:
-    """`readme` with the overview between its markers made from the record."""
-    view = overview(record, link(readme, record.path), link(readme, folder))
-    return between_markers(readme, read_text(readme), "overview", view)
-
-
-def overview(record: Record, record_link: str, folder: str) -> list[str]:
+def overview(record: Record, link: str) -> list[str]:
     """The ladder at one glance."""
     found = rungs(record, _MAIN) + [Rung(row, None) for row in libraries(record, _MAIN)]
     if not found:
@@ -171,15 +151,14 @@ def overview(record: Record, record_link: str, folder: str) -> list[str]:
         shares = percent(row.of_roof_nominal), percent(row.of_library)
         idea = ideas.get(row.kernel, "")
         cells.append([name, idea, speed, times(rung.step), *shares, _limiter(record, row)])
-    parts = [
-        *picture(record, folder, LADDER),
+    facts = [record.device.name, run_line(record), f"timed with {record.method.timer}"]
+    return [
         markdown_table([*head, "modelled limiter"], cells),
         f"{precision_name(_MAIN)} at {size}. "
         "Step: speed-up over the fastest variant of the previous rung.",
-        caption(record, record_link),
+        " · ".join([*facts, *filter(None, [record.conformance]), f"[record]({link})"]),
         *map(as_text, notes(rung.row for rung in found)),
     ]
-    return parts
 
 
 def _limiter(record: Record, row: Row) -> str:

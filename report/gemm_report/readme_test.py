@@ -26,8 +26,11 @@ PAGES = {
     "README.md": f"# gemm_bench\n{marked('picture')}by hand\n{marked('table')}the end\n",
     "kernels/README.md": f"# The ladder\n{marked('overview')}by hand\n",
 }
-COMMANDS = {"readme": ["README.md"], "kernels": ["kernels/README.md"]}
-RECORD = {"readme": "results/gpu.json", "kernels": "results/ladder.json"}
+RECORD = {"README.md": "results/gpu.json", "kernels/README.md": "results/ladder.json"}
+
+
+def renew(page: str, *options: str) -> int:
+    return main(["readme", RECORD[page], "--readme", page, *options])
 
 
 @pytest.fixture
@@ -40,59 +43,47 @@ def project(gpu_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return tmp_path
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_what_is_between_the_markers_is_made_of_the_record(
-    command: str, project: Path, snapshot: Any, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_made_of_its_record_and_checked_against_it(
+    page: str, project: Path, snapshot: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([command, RECORD[command]]) == 0
-    for name in COMMANDS[command]:
-        text = Path(name).read_text(encoding="utf-8")
-        assert text == snapshot(name=name)
-        for picture in re.findall(r"(results/readme/\w+\.png)", text):
-            assert Path(picture).stat().st_size > 1000
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_check_tells_a_stale_page_and_changes_nothing(command: str, project: Path) -> None:
-    check = [command, RECORD[command], "--check"]
-    assert main(check) == CHECK_FAILED
-    assert all(Path(name).read_text("utf-8") == text for name, text in PAGES.items())
-    assert not Path("results/readme").exists()
-    assert main(check[:-1]) == 0
-    for name in COMMANDS[command]:
-        text = Path(name).read_text(encoding="utf-8")
-        Path(name).write_text(text.replace("TFLOP/s", "PFLOP/s"), encoding="utf-8")
-        assert main(check) == CHECK_FAILED
-        Path(name).write_text(text, encoding="utf-8")
-    assert main(check) == 0
+    assert renew(page, "--check") == CHECK_FAILED
+    assert Path(page).read_text("utf-8") == PAGES[page] and not Path("results/readme").exists()
+    capsys.readouterr()
+    assert renew(page) == 0 and capsys.readouterr().err == ""
+    text = Path(page).read_text(encoding="utf-8")
+    assert text == snapshot
+    for picture in re.findall(r"(results/readme/\w+\.png)", text):
+        assert Path(picture).stat().st_size > 1000
+    assert renew(page, "--check") == 0
+    Path(page).write_text(text.replace("TFLOP/s", "PFLOP/s"), encoding="utf-8")
+    assert renew(page, "--check") == CHECK_FAILED
 
 
 @pytest.mark.parametrize(
-    ("command", "old", "new", "expected"),
+    ("page", "old", "new", "expected"),
     [
-        ("readme", marked("table"), "", "needs one line"),
-        ("readme", "begin table", "begin", "needs one line"),
-        ("readme", "by hand", marked("table"), "needs one line"),
-        ("readme", marked("picture"), "end picture begin picture", "needs one line"),
-        ("kernels", "<!-- gemm_report:end overview -->", "", "needs one line"),
+        ("README.md", "end table", "end", "needs one line"),
+        ("README.md", "by hand", marked("table"), "needs one line"),
+        ("README.md", marked("picture"), "end picture --> begin picture -->", "needs one line"),
+        ("kernels/README.md", marked("overview"), "", "has no region to renew"),
     ],
 )
 def test_markers_that_are_not_right_are_named(
-    command: str,
+    page: str,
     old: str,
     new: str,
     expected: str,
     project: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page = Path(COMMANDS[command][0])
-    page.write_text(text := page.read_text("utf-8").replace(old, new), encoding="utf-8")
-    assert main([command, RECORD[command]]) == BAD_INPUT
+    path = Path(page)
+    path.write_text(text := path.read_text("utf-8").replace(old, new), encoding="utf-8")
+    assert renew(page) == BAD_INPUT
     said = capsys.readouterr().err
     assert expected in said and said.count("\n") == 1
-    assert page.read_text("utf-8") == text and not Path("results/readme").exists()
-    assert main([command, RECORD[command], "--readme", "none.md"]) == BAD_INPUT
+    assert path.read_text("utf-8") == text and not Path("results/readme").exists()
+    assert renew(page, "--readme=none.md") == BAD_INPUT
 
 
 def test_a_record_without_a_library_or_an_end_says_so(cpu: Record) -> None:
@@ -102,16 +93,14 @@ def test_a_record_without_a_library_or_an_end_says_so(cpu: Record) -> None:
     assert told[-1] == "The run was not completed."
 
 
-def test_the_pages_of_the_project_are_what_their_records_give() -> None:
-    pictures = ["--pictures", str(ROOT / "results" / "readme"), "--check"]
-    for command, link in (
-        ("readme", r"\[record\]\((results/[^)]+\.gz)\)"),
-        ("kernels", r"\[record\]\(\.\./(results/[^)]+)\)"),
-    ):
-        readme = ROOT / ("README.md" if command == "readme" else "kernels/README.md")
-        records = dict.fromkeys(re.findall(link, readme.read_text("utf-8")))
-        paths = [str(ROOT / record) for record in records]
-        assert main([command, *paths, "--readme", str(readme), *pictures]) == 0
+@pytest.mark.parametrize("page", PAGES)
+def test_the_pages_of_the_project_are_what_their_records_give(page: str) -> None:
+    readme = ROOT / page
+    (record,) = set(
+        re.findall(r"\[record\]\((?:\.\./)?(results/[^)]+)\)", readme.read_text("utf-8"))
+    )
+    where = ["--readme", str(readme), "--pictures", str(ROOT / "results" / "readme")]
+    assert main(["readme", str(ROOT / record), *where, "--check"]) == 0
 
 
 def test_every_kernel_of_our_own_is_told_and_nothing_else() -> None:

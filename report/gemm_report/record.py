@@ -845,17 +845,9 @@ class Record(Run):
         nominal = self.memory_roofs() if memory == "DRAM" else []
         return self.measured_memory_roof(MEMORIES[memory]) or next(iter(nominal), None)
 
-    def measured_rate(self, name: str) -> float | None:
-        """The bytes in a second of a probe of a memory or a link."""
-        return next((c.bytes_per_second for c in self.measured_ceilings if c.name == name), None)
-
     def rows_with(self, status: str, part: Part | None = None) -> list[Row]:
         """Those that are timed, failed, skipped or untimed; all of them, or those of one part."""
         return [r for r in self.rows if r.status == status and part in (None, r.part)]
-
-    def unknown_roofs(self) -> list[Ceiling]:
-        """The roofs of which only the reason is known why they are not."""
-        return [c for c in self.ceilings if not c.flop_per_second and not c.bytes_per_second]
 
 
 def rate(row: Row) -> float:

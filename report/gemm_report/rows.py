@@ -158,14 +158,6 @@ def libraries(record: Record, precision: str) -> list[Row]:
     return [row for row in at_size(record, precision) if row.is_library]
 
 
-def kernels_without_row(record: Record, precision: str) -> list[str]:
-    """Those that have other rows of this precision, but none with a time at the ladder's size."""
-    rows = [row for row in record.rows if row.precision == precision and row.is_ours]
-    there = {rung.row.kernel for rung in rungs(record, precision)}
-    missing = {row.kernel for row in rows if row.part is Part.LADDER} - there
-    return [kernel.name for kernel in record.kernels if kernel.name in missing]
-
-
 def ladder_precisions(record: Record) -> list[str]:
     """Those with a ladder to draw: f32 with two kernels, the others with more than three."""
     found = precisions(drawn_rows(record))

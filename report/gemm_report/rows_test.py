@@ -8,7 +8,6 @@ from gemm_report.rows import (
     arithmetic_roof,
     at_size,
     drawn_rows,
-    kernels_without_row,
     ladder_precisions,
     ladder_size,
     libraries,
@@ -108,12 +107,6 @@ def test_a_step_is_over_the_fastest_variant_of_the_kernel_below(ladder: Record) 
     assert [row.label for row in libraries(ladder, "f32")] == ["cuBLAS/math:pedantic"]
 
 
-def test_a_kernel_without_a_row_at_the_size_is_named(ladder: Record) -> None:
-    rows = [row for row in ladder.rows if (row.kernel, row.m) != ("Naive", 4096)]
-    assert kernels_without_row(of(ladder, *rows), "f32") == ["Naive"]
-    assert kernels_without_row(ladder, "f32") == []
-
-
 def test_f32_has_a_ladder_with_two_kernels_and_the_others_with_four(ladder: Record) -> None:
     assert ladder_precisions(ladder) == ["f32"], "s32 has two kernels"
     more = [dataclasses.replace(row, precision="s32") for row in ladder.rows]
@@ -127,7 +120,7 @@ def test_other_implementations_are_no_rungs_and_no_libraries(ladder: Record) -> 
     others = [dataclasses.replace(row, kernel="Numba", family="peer") for row in rows]
     both = of(ladder, *ladder.rows, *others)
     assert [row.kernel for row in at_size(both, "f32") if row.is_peer] == ["Numba"]
-    for each in (rungs, libraries, kernels_without_row):
+    for each in (rungs, libraries):
         assert each(both, "f32") == each(ladder, "f32")
 
 

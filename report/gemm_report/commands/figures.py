@@ -42,15 +42,14 @@ def add_records(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.figures.write import Choice, drawings, write_figures
+    from gemm_report.figures.write import drawings, write_figures
 
     refusals = Refusals()
     records = list(records_given(options.records, refusals))
     folders = [folder_of(record, records, options.output) for record in records]
-    choice = Choice(options.hierarchy)
     wanted = options.only and [name.strip() for name in options.only.split(",")]
     for record in records:
-        names = drawings(record, choice)
+        names = drawings(record, options.hierarchy)
         for name in wanted or ():
             if name.removesuffix("_dark") not in names:
                 raise InputError(
@@ -58,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
                     f"{', '.join(names)}"
                 )
     for record, folder in zip(records, folders, strict=True):
-        for path in write_figures(record, folder, choice, wanted):
+        for path in write_figures(record, folder, options.hierarchy, wanted):
             print(path)
     return refusals.exit_code
 

@@ -18,22 +18,19 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from gemm_report.cli import main
-from gemm_report.document import BAD_INPUT, InputError, RecordError
-from gemm_report.figures import hierarchy, ladder, ratios, roofline, tuning
+from gemm_report.document import InputError, RecordError
+from gemm_report.figures import hierarchy, ladder, roofline, tuning
 from gemm_report.figures.page import Sheet, spread
 from gemm_report.figures.palette import DARK, LIGHT, STYLE, Colors
 from gemm_report.figures.roofs import MEASURED, NOMINAL, ROOF_COLOR, compute_roofs, kind
 from gemm_report.figures.sizes import broken
-from gemm_report.figures.write import MOST, Choice, drawings, write_figures
+from gemm_report.figures.write import MOST, drawings, write_figures
 from gemm_report.record import Departure, Kernel, Record, Row, Traffic
 
 
-def drawn(
-    name: str, record: Record, choice: Choice | None = None, colors: Colors = LIGHT
-) -> Figure:
+def drawn(name: str, record: Record, chosen: str | None = None, colors: Colors = LIGHT) -> Figure:
     with matplotlib.style.context([STYLE, colors.style], after_reset=True):
-        figure = drawings(record, choice or Choice())[name].draw(record, colors)
+        figure = drawings(record, chosen)[name].draw(record, colors)
         FigureCanvasAgg(figure).draw()  # type: ignore[no-untyped-call]
     return figure
 
@@ -100,18 +97,7 @@ def shapes(gpu: Record) -> Record:
     return with_rows(gpu, *rows)
 
 
-@pytest.fixture(scope="module")
-def many(gpu: Record) -> Record:
-    """Best at 20 shapes: twice as fast as the library, half as fast, and 18 times equal."""
-    base = next(row for row in gpu.rows_with("timed") if row.kernel == "Naive")
-    rows = [
-        dataclasses.replace(base, kernel="Best", m=16 * (i + 1), of_library=share)
-        for i, share in enumerate([2.0, 0.5, *[1.0] * 18])
-    ]
-    return with_rows(gpu, *rows)
-
-
-@pytest.mark.parametrize("which", ["gpu", "cpu", "ladder", "shapes", "many"])
+@pytest.mark.parametrize("which", ["gpu", "cpu", "ladder", "shapes"])
 def test_the_data_of_every_figure(
     which: str, request: pytest.FixtureRequest, snapshot: Any
 ) -> None:
@@ -131,7 +117,7 @@ def test_the_data_of_every_figure(
 
 @pytest.mark.parametrize(
     "which",
-    ["gpu", "cpu", "ladder", "shapes", "many", "crowd", "equal", "tower", "bare", "epyc", "h200"],
+    ["gpu", "cpu", "ladder", "shapes", "crowd", "equal", "tower", "bare", "epyc", "h200"],
 )
 def test_all_text_is_legible(which: str, request: pytest.FixtureRequest) -> None:
     record = request.getfixturevalue(which)
@@ -331,10 +317,10 @@ def test_counted_bytes_have_hollow_marks_beside_the_modelled_ones(ladder: Record
 def test_the_hierarchy_is_of_chosen_rows_of_one_precision(h200: Record) -> None:
     found = hierarchy.chosen(h200, "Wgmma.*/4096x")
     assert {row.precision for row in found} == {"tf32"}, "the first that matches"
-    check_text(drawn("hierarchy", h200, Choice(hierarchy="Wgmma.*/bf16/")))
+    check_text(drawn("hierarchy", h200, "Wgmma.*/bf16/"))
     for pattern, why in (("None", "matches no such row"), ("(", "is no regular expression")):
         with pytest.raises(InputError, match=why):
-            drawings(h200, Choice(hierarchy=pattern))
+            drawings(h200, pattern)
 
 
 def test_the_axes_of_a_grid_are_what_the_best_rate_depends_on_most(ladder: Record) -> None:
@@ -362,20 +348,3 @@ def test_the_axes_of_a_grid_are_what_the_best_rate_depends_on_most(ladder: Recor
     assert "tuning" not in drawings(one), "one variant is no grid"
     with pytest.raises(RecordError, match="--gemm_variants=all"):
         tuning.report(with_rows(ladder))
-
-
-def test_shapes_are_summed_up_by_mean_percentile_and_worst(
-    many: Record, gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    head, line = ratios.report(many).splitlines()
-    assert head.split()[:3] == ["precision", "kernel", "shapes"]
-    assert line.split()[:6] == ["FP32", "Best", "20", "1.000", "1.000", "0.500"]
-    (rows,) = ratios.groups(many)
-    slow = [dataclasses.replace(row, of_library=0.1) for row in rows[:2]]
-    assert ratios.summary([*slow, *rows[2:]])[1] == pytest.approx(0.91)
-    few = with_rows(many, *many.rows[:5])
-    assert "ratios" not in drawings(few) and len(ratios.groups(few, "^Best/")) == 1
-    assert main(["ratios", str(gpu_path), "-o", str(tmp_path)]) == BAD_INPUT
-    assert "--gemm_shapes=random:60:1" in capsys.readouterr().err
-    assert main(["ratios", str(gpu_path), "-o", str(tmp_path), "--kernels", "Naive/f32"]) == 0
-    assert (tmp_path / "ratios.png").exists()

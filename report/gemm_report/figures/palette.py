@@ -72,17 +72,6 @@ DARK = Colors(
     other="#d08a70",
 )
 NAMES = tuple(asdict(LIGHT))
-# Of precisions, which differ in the marker too.
-PRECISIONS = (
-    LIGHT.ours,
-    "#D55E00",
-    "#00806A",
-    "#9B51E0",
-    LIGHT.other,
-    "#D0358F",
-    "#6E7A00",
-    "#0E7FA0",
-)
 
 
 @dataclass(frozen=True)

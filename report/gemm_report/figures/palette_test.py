@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from gemm_report.figures.palette import DARK, LIGHT, PRECISIONS, Colors, looks
+from gemm_report.figures.palette import DARK, LIGHT, Colors, looks
 from gemm_report.record import Record
 from gemm_report.rows import drawn_rows
 
@@ -79,11 +79,6 @@ def test_what_is_told_apart_can_be_by_everybody_and_has_contrast(
         assert contrast(color, colors.paper) >= 3, color
     assert contrast(colors.ink, colors.track) > 7 and contrast(colors.soft, colors.paper) >= 4.5
     assert contrast(colors.paper, colors.ours) >= 4.5, "letters on a bar"
-
-
-def test_colours_of_precisions_differ_and_so_do_their_markers() -> None:
-    distance, *pair = nearest([*PRECISIONS], SIGHTS["everybody"])
-    assert distance > FAR_APART, pair
 
 
 def test_colours_that_some_cannot_tell_apart_would_be_found() -> None:

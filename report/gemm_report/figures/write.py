@@ -10,7 +10,7 @@ from types import ModuleType
 import matplotlib.style
 from matplotlib.figure import Figure
 
-from gemm_report.figures import headline, hierarchy, ladder, ratios, roofline, sizes, tuning
+from gemm_report.figures import headline, hierarchy, ladder, roofline, sizes, tuning
 from gemm_report.figures.palette import DARK, LIGHT, STYLE, Colors
 from gemm_report.record import Record
 from gemm_report.rows import ladder_precisions
@@ -35,27 +35,15 @@ class Drawing:
         return (getattr(self.draw, "func", self.draw).__doc__ or "").partition("\n")[0]
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Rows by their names, where a figure is of some."""
-
-    hierarchy: str | None = None
-    ratios: str | None = None
-
-
-def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
+def drawings(record: Record, chosen: str | None = None) -> dict[str, Drawing]:
     """All figures that `record` can have, by name; the first MOST are shown unless others are
-    asked for."""
+    asked for. `chosen` are the rows of the hierarchy, by a pattern of their names."""
     found = {"headline": _with(headline)}
-    special = {
-        "roofline": _with(roofline),
-        "ratios": _with(ratios, pattern=choice.ratios),
-    }
-    special |= {"tuning": _with(tuning)} if tuning.has_grid(record) else {}
-    found |= {name: each for name, each in special.items() if each.table(record)}
-    memories = {"hierarchy": _with(hierarchy, pattern=choice.hierarchy)}
-    memories = {name: each for name, each in memories.items() if each.table(record)}
-    if choice.hierarchy or any(row.counted for row in record.rows):
+    found |= {"roofline": _with(roofline)} if roofline.subject(record) else {}
+    found |= {"tuning": _with(tuning)} if tuning.has_grid(record) else {}
+    its_rows = hierarchy.chosen(record, chosen)
+    memories = {"hierarchy": _with(hierarchy, pattern=chosen)} if its_rows else {}
+    if chosen or any(row.counted for row in record.rows):
         found |= memories
     rungs = {name: ladder.steps(record, name) for name in in_order(ladder_precisions(record))}
     longest = sorted(rungs, key=lambda name: -len(rungs[name]))
@@ -77,7 +65,7 @@ def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
 def write_figures(
     record: Record,
     folder: Path,
-    choice: Choice = Choice(),
+    chosen: str | None = None,
     only: Collection[str] | None = None,
     formats: Sequence[str] = FORMATS,
 ) -> list[Path]:
@@ -86,7 +74,7 @@ def write_figures(
     A name that ends with _dark is the figure on dark paper.
     """
     paths = []
-    found = drawings(record, choice)
+    found = drawings(record, chosen)
     for name in list(found)[:MOST] if only is None else only:
         plain, colors = name.removesuffix(_DARK), DARK if name.endswith(_DARK) else LIGHT
         if plain in found:

@@ -26,7 +26,6 @@ _TITLES = {
     "headline": "Overview",
     "ladder": "Optimization ladder",
     "sizes": "The fastest at each size",
-    "ratios": "Relative to library, all shapes",
 }
 
 # A mark's place in points from the upper left, and what it shows.

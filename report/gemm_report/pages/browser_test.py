@@ -230,18 +230,6 @@ def test_a_row_unfolds_by_a_click_and_on_arrival(browser: Any, suite_page: Path)
     assert 0 <= browser.execute_script(top, find(browser, anchor)) < 90
 
 
-@pytest.mark.parametrize("event", ["pointerover", "pointerdown"])
-def test_a_mark_says_its_value(browser: Any, gpu_page: Path, event: str) -> None:
-    show(browser, gpu_page)
-    box, mark = find(browser, ".value"), find(browser, ".picture circle")
-    tell = "arguments[0].dispatchEvent(new PointerEvent(arguments[1], {bubbles: true}))"
-    browser.execute_script(tell, mark, event)
-    assert box.is_displayed()
-    assert re.match(r".+: [\d.]+ .?FLOP/s", box.text)
-    browser.execute_script(tell, find(browser, "h1"), event)
-    assert not box.is_displayed()
-
-
 def test_without_javascript_it_is_a_plain_table(browser: Any, gpu_page: Path, gpu: Record) -> None:
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     show(browser, gpu_page)

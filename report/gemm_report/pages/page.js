@@ -1,6 +1,6 @@
 "use strict";
 
-// The page is whole without this: it adds sorting, filtering, unfolding by a click, and the values of marks.
+// The page is whole without this: it adds sorting, filtering and unfolding by a click.
 document.documentElement.classList.add("js");
 
 const natural = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
@@ -81,26 +81,7 @@ function startUnfolding(table) {
   });
 }
 
-// The value of the mark under the pointer, or under the finger.
-function startValues() {
-  const box = document.createElement("div");
-  box.className = "value";
-  box.hidden = true;
-  document.body.append(box);
-  const show = (event) => {
-    const mark = event.target.closest?.(".picture circle");
-    box.hidden = !mark;
-    if (!mark) return;
-    box.textContent = mark.textContent;
-    box.style.left = `${Math.max(Math.min(event.clientX + 12, innerWidth - box.offsetWidth - 8), 8)}px`;
-    box.style.top = `${event.clientY + 16}px`;
-  };
-  addEventListener("pointerover", show);
-  addEventListener("pointerdown", show);
-}
-
 addEventListener("DOMContentLoaded", () => {
-  startValues();
   const filters = [];
   const choose = (chosen) => filters.forEach((filter) => filter(chosen));
   for (const sortable of document.querySelectorAll(".sortable")) {

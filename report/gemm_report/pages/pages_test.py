@@ -255,16 +255,6 @@ def test_peaks_are_those_in_use_and_say_where_table_and_probe_disagree(gpu: Reco
     assert "FP32 FMA 66.9 TFLOP/s 65.6 TFLOP/s" in told and "BF16" not in told
 
 
-def test_each_layout_is_compared_with_nn(gpu: Record) -> None:
-    rows = [
-        timed(gpu, layout=layout, flop_per_second=factor * 1e12)
-        for layout, factor in {"nn": 1.0, "nt": 0.98, "tt": 1.25}.items()
-    ]
-    told = text(details(record_page(of(gpu, *rows), []), "layouts"))
-    assert told.endswith("Naive f32 4096x4096x4096 1.00 98.0 % - 125.0 % 78.4 %")
-    assert 'id="layouts"' not in record_page(gpu, [])
-
-
 def test_a_row_without_a_time_has_no_numbers(gpu: Record) -> None:
     made = row_table(of(gpu, timed(gpu, failed="wrong", of_roof_nominal=None)))
     shown = re.findall(r"<td[^>]*>(.*?)</td>", made.partition("<tbody")[2].partition("</tr>")[0])

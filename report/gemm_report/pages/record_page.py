@@ -22,17 +22,14 @@ from gemm_report.pages.render import (
     tag,
 )
 from gemm_report.pages.row_table import STATES, anchors, repeating, row_table, states
-from gemm_report.record import MEMORIES, Ceiling, Identity, Record, Row, rate
+from gemm_report.record import MEMORIES, Ceiling, Record
 from gemm_report.rows import ordered_rows, precisions, timed_rows
 from gemm_report.text import (
     megahertz,
     operations,
     percent,
-    prefix_for,
     quantity,
     roof_name,
-    scaled,
-    significant,
 )
 
 
@@ -67,15 +64,14 @@ def record_page(record: Record, pictures: Sequence[Picture]) -> str:
     drawn = [each for each in pictures if each.name != "headline"]
     small = [each for each in drawn if each.name.startswith("sizes")]
     every = _folded("rows", f"All {len(rows)} results", row_table(record))
-    folded = [_folded("layouts", "Layouts", _layouts(record))]
-    folded.append(_folded("peaks", "Peaks and bandwidths", _peaks(record)))
+    peaks = _folded("peaks", "Peaks and bandwidths", _peaks(record))
     sections = [
         ("standing", "", matrix(record, places, files)),
         ("figures", "", _figures([each for each in drawn if each not in small], "large")),
         ("sizes", "", _figures(small, "small")),
         ("problems", "Ours against the library", problems(record, places)),
         ("every", "", every),
-        ("conditions", "Conditions", joined([conditions, *folded])),
+        ("conditions", "Conditions", conditions + peaks),
     ]
     return document(
         f"{record.device.name}: GEMM benchmark {record.date[:10]}",
@@ -118,35 +114,6 @@ def _surroundings(record: Record) -> str | None:
     if others := health and (health.before.other_processes or health.after.other_processes):
         parts.append(f"other processes on the GPU: {others}")
     return "; ".join(filter(None, parts)) or None
-
-
-def _layouts(record: Record) -> Html:
-    """What a transposed A or B costs, where a case was run in nn and in another layout."""
-    cases: dict[Identity, dict[str, Row]] = {}
-    for row in timed_rows(record):
-        cases.setdefault(row.identity._replace(layout="nn"), {})[row.layout] = row
-    found = [rows for rows in cases.values() if "nn" in rows and len(rows) > 1]
-    if not found:
-        return Html("")
-    prefix = prefix_for(rate(row) for rows in found for row in rows.values())
-    numbers = [f"nn, {prefix}FLOP/s", "nt", "tn", "tt", "slowest / fastest"]
-    lines: list[list[Cell | str]] = []
-    for rows in found:
-        plain, rates = rows["nn"], {layout: rate(row) for layout, row in rows.items()}
-        shares = [rates[other] / rates["nn"] if other in rates else None for other in numbers[1:4]]
-        shares.append(min(rates.values()) / max(rates.values()))
-        speed = Cell(significant(scaled(rate(plain), prefix)), rate(plain))
-        cells = [speed, *(Cell(percent(share), share) for share in shares)]
-        lines.append([plain.label, plain.precision, plain.shape, *cells])
-    columns: list[Column | str] = [
-        "kernel",
-        "precision",
-        "shape",
-        *(Column(name, True) for name in numbers),
-    ]
-    said = "Speed on a transposed A (t first) or B over that on layout nn."
-    grid = table(columns, lines, "layouts", tools=False)
-    return tag("p", said, class_="quiet") + grid
 
 
 def _peaks(record: Record) -> Html:

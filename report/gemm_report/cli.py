@@ -1,28 +1,5 @@
-"""The command gemm-report."""
+"""What the records of gemm_bench mean: figures, pages, comparisons, history.
 
-import argparse
-import io
-import os
-import signal
-import sys
-import traceback
-import warnings
-from collections.abc import Sequence
-from importlib import import_module
-from typing import NoReturn
-
-from gemm_report.document import BAD_INPUT, InputError
-from gemm_report.terminal import called, complain, printable
-
-# What a command needs beyond the standard library it imports when it runs: figures need
-# matplotlib, comparisons do not, and --help needs nothing.
-_NAMES = "figures report site history readme tune ratios compare fleet explain"
-COMMANDS = {n: import_module(f"gemm_report.commands.{n}") for n in (*_NAMES.split(), "export")}
-
-DEFECT = 4
-INTERRUPTED = 130
-
-_EPILOG = """\
 examples:
   gemm-report figures results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json.gz
   gemm-report report results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json.gz
@@ -40,6 +17,28 @@ exit codes:
   5, 6, 7  compare: a wrong result, missing cases, sides that are not alike
   130  interrupted
 """
+
+import argparse
+import io
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+from gemm_report.document import BAD_INPUT, InputError
+from gemm_report.terminal import called, complain, printable
+
+# What a command needs beyond the standard library it imports when it runs: figures need
+# matplotlib, comparisons do not, and --help needs nothing.
+_NAMES = "figures report site history readme tune ratios compare fleet explain"
+COMMANDS = {n: import_module(f"gemm_report.commands.{n}") for n in (*_NAMES.split(), "export")}
+
+DEFECT = 4
+INTERRUPTED = 130
 
 
 def command() -> NoReturn:
@@ -101,23 +100,15 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog=called(),
-        description="What the records of gemm_bench mean: figures, pages, comparisons, history.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    description, _, epilog = (__doc__ or "").partition("\n")
+    shape: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser = _Parser(prog=called(), description=description, epilog=epilog.lstrip(), **shape)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, module in COMMANDS.items():
         said, _, epilog = (module.__doc__ or name).partition("\n")
-        command = commands.add_parser(
-            name,
-            prog=called(name),
-            help=said[0].lower() + said[1:].removesuffix("."),
-            description=said,
-            epilog=getattr(module, "EPILOG", epilog.lstrip()),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        shape |= {"description": said, "epilog": getattr(module, "EPILOG", epilog.lstrip())}
+        brief = said[0].lower() + said[1:].removesuffix(".")
+        command = commands.add_parser(name, prog=called(name), help=brief, **shape)
         module.add(command)
         command.set_defaults(run=module.run)
     return parser

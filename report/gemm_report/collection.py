@@ -1,6 +1,5 @@
 """Many records: those of a folder, in the order in which they were made."""
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,27 +18,19 @@ def record_paths(folder: Path) -> list[Path]:
     """
     if not folder.is_dir():
         raise RecordError(f"{folder}: is no folder: give one with records, such as results")
-    inner = [each for each in _entries(folder) if each.is_dir() and each.name not in _APART]
-    places = inner if folder.name in _APART else [folder, *inner]
-    found = [path for place in places for path in _entries(place) if _should_be_record(path)]
+    apart = folder.name in _APART
+    inner = [each for each in folder.glob("*/") if each.name not in _APART and not apart]
+    found = [
+        path
+        for place in (folder, *inner)
+        for end in ("json", "json.gz")
+        for path in place.glob(f"*.{end}")
+        # Beside the folders of devices lies the schema.
+        if not path.name.startswith(".") and path.name != "schema.json"
+    ]
     if not found:
         raise RecordError(f"{folder}: has no record: give a folder with records, such as results")
     return sorted(found, key=lambda path: (path.name, str(path)))
-
-
-def _entries(folder: Path) -> list[Path]:
-    # What may not be looked into has nothing to offer.
-    with contextlib.suppress(OSError):
-        return list(folder.iterdir())
-    return []
-
-
-def _should_be_record(path: Path) -> bool:
-    # Beside the folders of devices lie the schemas.
-    if path.name.startswith(".") or path.name.endswith("schema.json"):
-        return False
-    # A link that leads nowhere may have led to records: whoever reads it says so.
-    return path.name.endswith((".json", ".json.gz")) or (path.is_symlink() and not path.exists())
 
 
 class Refusals:

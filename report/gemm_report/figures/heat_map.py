@@ -3,14 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from gemm_report.figures.page import WIDTH, sheet
-from gemm_report.figures.palette import LIGHT, Colors
-from gemm_report.record import Record
+from gemm_report.figures.palette import LIGHT
 
 _SIZE = 9.0
 _CHARACTER, _LINE = 0.085, 0.17  # inches of a character and of a line in a cell
@@ -48,29 +46,6 @@ class HeatMap:
         return width + _AROUND[0], cell[1] * len(self.y[1]) + _AROUND[1]
 
 
-def draw_maps(
-    record: Record,
-    subject: str,
-    notes: Sequence[str],
-    maps: Sequence[HeatMap],
-    colors: Colors,
-) -> Figure:
-    """As many side by side as there is room for."""
-    widest = max(each.size[0] for each in maps)
-    columns = min(len(maps), max(1, int(WIDTH / widest)))
-    tall = [
-        max(each.size[1] for each in maps[i : i + columns]) for i in range(0, len(maps), columns)
-    ]
-    name, width = record.device.name, max(WIDTH, widest)
-    figure = sheet(record, colors, subject, name, notes, sum(tall), width)
-    plots = figure.subplots(len(tall), columns, squeeze=False, height_ratios=tall).ravel()
-    for axes, each in zip(plots, maps, strict=False):
-        draw_map(axes, each)
-    for axes in plots[len(maps) :]:
-        axes.set_axis_off()
-    return figure
-
-
 def draw_map(axes: Axes, each: HeatMap) -> None:
     """With its texts."""
     (x, xs), (y, ys) = each.x, each.y
@@ -85,27 +60,13 @@ def draw_map(axes: Axes, each: HeatMap) -> None:
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     axes.set_title(each.title, pad=20)
-    axes.annotate(
-        each.subtitle, (0, 1), (0, 7), "axes fraction", "offset points", size=_SIZE, color=LIGHT.ink
-    )
+    looks: dict[str, Any] = {"size": _SIZE, "color": LIGHT.ink}
+    axes.annotate(each.subtitle, (0, 1), (0, 7), "axes fraction", "offset points", **looks)
     for (v, h), cell in each.cells.items():
-        at = xs.index(h), ys.index(v)
-        color, weight = (
-            "white" if cell.shade > _DARK else LIGHT.ink,
-            "bold" if cell.framed else "normal",
-        )
-        said = "\n".join(cell.lines)
-        axes.text(*at, said, ha="center", va="center", size=_SIZE, color=color, weight=weight)
+        i, j = xs.index(h), ys.index(v)
+        looks["color"] = "white" if cell.shade > _DARK else LIGHT.ink
+        looks["weight"] = "bold" if cell.framed else "normal"
+        axes.text(i, j, "\n".join(cell.lines), ha="center", va="center", **looks)
         if cell.framed:
-            corner = at[0] - 0.5, at[1] - 0.5
-            frame = Rectangle(
-                corner,
-                1,
-                1,
-                fill=False,
-                edgecolor=LIGHT.worse,
-                linewidth=2,
-                clip_on=False,
-                zorder=3,
-            )
-            axes.add_patch(frame)
+            edge: dict[str, Any] = {"fill": False, "edgecolor": LIGHT.worse, "linewidth": 2}
+            axes.add_patch(Rectangle((i - 0.5, j - 0.5), 1, 1, clip_on=False, zorder=3, **edge))

@@ -8,7 +8,8 @@ from statistics import median
 from matplotlib.figure import Figure
 
 from gemm_report.document import RecordError
-from gemm_report.figures.heat_map import Cell, HeatMap, draw_maps
+from gemm_report.figures.heat_map import Cell, HeatMap, draw_map
+from gemm_report.figures.page import WIDTH, sheet
 from gemm_report.figures.palette import LIGHT, Colors
 from gemm_report.grouping import grouped
 from gemm_report.notes import mark, notes
@@ -110,7 +111,13 @@ def draw(record: Record, colors: Colors = LIGHT) -> Figure:
         "two that the best rate depends on most. The frame is around the best of all. White: not "
         "timed.",
     ]
-    return draw_maps(record, "Parameter grids", remarks, maps, colors)
+    wide, tall = zip(*(each.size for each in maps), strict=True)
+    size = sum(tall), max(WIDTH, *wide)
+    figure = sheet(record, colors, "Parameter grids", record.device.name, remarks, *size)
+    plots = figure.subplots(len(maps), squeeze=False, height_ratios=tall)[:, 0]
+    for axes, each in zip(plots, maps, strict=True):
+        draw_map(axes, each)
+    return figure
 
 
 def leading_parameters(rows: Sequence[Row]) -> tuple[str, str]:

@@ -22,24 +22,25 @@ def test_a_row_is_marked_for_what_was_seen(gpu: Record) -> None:
     assert marks == ["", "", " *", "", "", " *", " †", " †", " *†"]
 
 
-def test_every_mark_is_explained_once(gpu: Record) -> None:
-    assert notes([row_with(gpu, 0.0, FEW)]) == []
-    throttled, doubted = notes([row_with(gpu, 1.0, DRIFT), row_with(gpu, 1.0, DRIFT, FEW)])
-    assert throttled == "† Clocks limited by: power cap."
-    assert doubted == "* In doubt: the SM clock changed by 1.2 % during the samples."
+WIDE = [Departure(UNCERTAIN, share, doubt=True) for share in (0.0054, 1.21, 0.02)]
+FIVE = [Departure(f"some-{each}", None, doubt=True) for each in "abcde"]
+DRIFTED = "* In doubt: the SM clock changed by 1.2 % during the samples"
 
 
-def test_many_doubts_are_counted(gpu: Record) -> None:
-    five = [Departure(f"some-{each}", None, doubt=True) for each in "abcde"]
-    assert notes([row_with(gpu, 0.0, *five)]) == ["* In doubt: some a; some b; some c; and 2 more."]
-
-
-def test_how_uncertain_medians_are_is_one_doubt(gpu: Record) -> None:
-    wide = [Departure(UNCERTAIN, share, doubt=True) for share in (0.0054, 1.21, 0.02)]
-    (note,) = notes([row_with(gpu, 0.0, DRIFT, *wide)])
-    assert note.endswith("samples; the interval of the median is 0.54 to 120 % wide.")
-    (note,) = notes([row_with(gpu, 0.0, wide[0])])
-    assert note.endswith("doubt: the interval of the median is 0.54 % wide.")
+@pytest.mark.parametrize(
+    ("share", "departures", "said"),
+    [
+        (0.0, [FEW], []),
+        (1.0, [DRIFT, FEW], ["† Clocks limited by: power cap.", f"{DRIFTED}."]),
+        (0.0, FIVE, ["* In doubt: some a; some b; some c; and 2 more."]),
+        (0.0, [DRIFT, *WIDE], [f"{DRIFTED}; the interval of the median is 0.54 to 120 % wide."]),
+        (0.0, WIDE[:1], ["* In doubt: the interval of the median is 0.54 % wide."]),
+    ],
+)
+def test_every_mark_is_explained_once(
+    gpu: Record, share: float, departures: list[Departure], said: list[str]
+) -> None:
+    assert notes([row_with(gpu, share, *departures)] * 2) == said
 
 
 def test_settings_are_said_once_a_run(gpu: Record) -> None:

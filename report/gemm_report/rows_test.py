@@ -28,7 +28,12 @@ def changed(row: Row, **changes: Any) -> Row:
 def cubes(row: Row, **sizes: tuple[int, ...]) -> list[Row]:
     """A row for each kernel and size."""
     return [
-        dataclasses.replace(row, kernel=kernel, m=size, n=size, k=size)
+        changed(
+            row,
+            kernel=kernel,
+            family="library" if kernel == "cuBLAS" else "simt",
+            **dict.fromkeys("mnk", size),
+        )
         for kernel, its in sizes.items()
         for size in its
     ]
@@ -79,22 +84,16 @@ def test_numbers_in_labels_sort_as_numbers() -> None:
         ({"a": (1024, 4096), "b": (1024, 8192), "c": (1024,)}, 1024),  # one of three is not most
         ({"a": (1024, 8192), "b": (1024, 8192)}, 8192),  # of two that all have, the larger one
         ({"a": (1024, 4096, 8192), "b": (1024, 4096, 8192)}, 4096),
+        ({"a": (512,), "cuBLAS": (8192,)}, 512),  # libraries have no vote
+        ({"cuBLAS": (8192,)}, 8192),  # but among themselves
         ({}, None),
     ],
 )
 def test_the_ladder_stands_at_4096_or_where_most_kernels_are(
     gpu: Record, sizes: dict[str, tuple[int, ...]], expected: int | None
 ) -> None:
-    assert ladder_size(cubes(gpu.rows[0], **sizes)) == expected
-
-
-def test_slabs_have_no_vote_and_libraries_only_among_themselves(gpu: Record) -> None:
     slab = next(row for row in gpu.rows if not row.is_cube)
-    (library,) = cubes(row_of(gpu, "cuBLAS/math:default"), cuBLAS=(8192,))
-    kernel = row_of(gpu, "Naive")
-    assert ladder_size([slab]) is None
-    assert ladder_size([slab, library, kernel]) == kernel.m
-    assert ladder_size([slab, library]) == 8192
+    assert ladder_size([slab, *cubes(gpu.rows[0], **sizes)]) == expected
 
 
 def test_a_step_is_over_the_fastest_variant_of_the_kernel_below(ladder: Record) -> None:

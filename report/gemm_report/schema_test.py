@@ -85,40 +85,18 @@ def test_record_is_valid_and_consistent(path: Path, validator: Any) -> None:
 
 def test_schema_refuses_what_is_not_a_record(gpu_path: Path, validator: Any) -> None:
     run, row = ("context", "gemm"), ("benchmarks", LARGE, "gemm")
-    probe = (*run, "measured_ceilings", 0)
     for place, value in (
         ((*run, "surplus"), 1),
         ((*run, "schema"), 4),
-        ((*run, "conformance"), ""),
-        ((*run, "time", "surplus"), 1),
         ((*run, "time", "wall_seconds"), 0),
-        ((*run, "precisions", 0, "products"), 0),
-        ((*run, "ceilings", 0, "clock_hz"), 0),
-        ((*run, "method", "cache"), "cold"),
         ((*run, "method", "watch", "source"), "guess"),
-        ((*run, "method", "watch", "surplus"), 1),
-        ((*run, "method", "overheads", "launch_seconds"), -1),
-        ((*probe, "surplus"), 1),
-        ((*probe, "fill"), "ones"),
-        ((*probe, "throttled_share"), 1.5),
+        ((*run, "measured_ceilings", 0, "throttled_share"), 1.5),
         ((*row, "surplus"), 1),
         ((*row, "variant"), None),
-        ((*row, "transfer"), "mapped"),
         ((*row, "end_to_end"), {}),
-        ((*row, "samples_sm_hz"), [0]),
         ((*row, "samples_throttled"), [0]),
-        ((*row, "warmup", "surplus"), 1),
-        ((*row, "median_interval"), -1),
-        ((*row, "clocks", "sm_hz", "median"), 0),
         ((*row, "clocks", "sm_hz", "surplus"), 1),
-        ((*row, "clocks", "reasons", "power cap"), 2),
-        ((*row, "roof_at_clock", "surplus"), 1),
-        ((*row, "traffic"), {"dram_bytes": 1, "l2_bytes": 1}),
         ((*row, "traffic"), {"dram_bytes": 0, "l2_bytes": 1, "shared_bytes": 1}),
-        ((*row, "traffic"), {"dram_bytes": 1, "l2_bytes": 1, "shared_bytes": -1}),
-        ((*row, "versus", "confidence"), 1.5),
-        ((*row, "versus", "surplus"), 1),
-        ((*row, "departures"), [""]),
         ((*row, "departures"), [{"code": "two words", "value": None}]),
     ):
         document = load(gpu_path)
@@ -132,16 +110,12 @@ def test_schema_refuses_what_is_not_a_record(gpu_path: Path, validator: Any) -> 
         assert not validator.is_valid(document), place
 
 
-def test_transfers_have_parts_that_fit_their_time(ladder_path: Path, validator: Any) -> None:
-    document = load(ladder_path)
-    (row, *_) = (row for row in rows(document) if row["transfer"])
+def test_transfers_have_parts_that_fit_their_time(ladder_path: Path) -> None:
+    (row, *_) = (row for row in rows(load(ladder_path)) if row["transfer"])
     parts = row["end_to_end"]
     copies = parts["to_device_seconds"] + parts["from_device_seconds"]
     hidden = copies + parts["kernel_seconds"] - row["seconds"]["median"]
     assert math.isclose(parts["hidden_share"], hidden / copies, rel_tol=1e-2)
-    for change in ({"surplus": 1}, {"kernel_seconds": 0}, {"hidden_share": None}):
-        row["end_to_end"] = parts | change
-        assert not validator.is_valid(document), change
 
 
 @pytest.mark.parametrize("path", STORED or [NONE_STORED], ids=lambda p: p and p.stem)

@@ -1,7 +1,6 @@
 """What is exported is each number of the record."""
 
 import csv
-import re
 import shutil
 from pathlib import Path
 
@@ -45,11 +44,3 @@ def test_bad_files_are_named_and_the_rest_is_written(
     before = record.read_bytes()
     assert export(record, record) == BAD_INPUT, "a record is never written over"
     assert record.read_bytes() == before
-
-
-def test_help_says_what_each_column_is(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["export", "--help"])
-    said = capsys.readouterr().out
-    for column in COLUMNS:
-        assert re.search(rf"^  {column.name} +\S", said, re.MULTILINE), column.name

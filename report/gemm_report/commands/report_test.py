@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from gemm_report.cli import main
-from gemm_report.document import BAD_INPUT
 from gemm_report.figures.write import MOST, drawings
 from gemm_report.record import Record
 
@@ -33,20 +32,6 @@ def test_pages_are_next_to_their_records_with_what_they_link(
     page = (folder / "index.html").read_text(encoding="utf-8")
     linked = {link for link in re.findall(r"href=\"([^#\"]+)\"", page) if link != "data:,"}
     assert linked == files - {"index.html"}
-
-
-def test_several_records_have_pages_and_a_bad_one_is_named(
-    gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    odd = Path(shutil.copy(gpu_path.with_name("cpu.json"), tmp_path / "a b#<i>.json"))
-    bad = tmp_path / "bad.json"
-    bad.write_text("{", encoding="utf-8")
-    site = tmp_path / "site"
-    assert main(["report", str(gpu_path), str(bad), str(odd), "-o", str(site)]) == BAD_INPUT
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and str(bad) in said
-    assert names(site) == {"gpu", "a b#<i>"}
-    assert all((site / name / "index.html").is_file() for name in names(site))
 
 
 def test_names_with_folders_and_control_characters_write_nowhere_else(

@@ -13,36 +13,31 @@ from gemm_report.rows import drawn_rows
 SIGHTS = {
     "everybody": np.eye(3),
     "protanopia": np.array(
-        [
-            [0.152286, 1.052583, -0.204868],
-            [0.114503, 0.786281, 0.099216],
-            [-0.003882, -0.048116, 1.051998],
-        ]
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+         [-0.003882, -0.048116, 1.051998]]
     ),
     "deuteranopia": np.array(
-        [
-            [0.367322, 0.860646, -0.227968],
-            [0.280085, 0.672501, 0.047413],
-            [-0.011820, 0.042940, 0.968881],
-        ]
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+         [-0.011820, 0.042940, 0.968881]]
     ),
-}
+}  # fmt: skip
+# sRGB to XYZ, over the white of D65.
+TO_XYZ = np.array(
+    [[0.433953, 0.376219, 0.189828], [0.212673, 0.715152, 0.072175],
+     [0.017759, 0.109477, 0.872766]]
+)  # fmt: skip
 # In CIELAB, where 2.3 can just be told apart side by side; marks of a figure are not side by side.
 FAR_APART = 15
 
 
+def linear(color: str) -> np.ndarray:
+    rgb = np.array(to_rgb(color))
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
 def lab(color: str, sight: np.ndarray) -> np.ndarray:
     """CIELAB (D65) of what is seen of an sRGB colour."""
-    rgb = np.array(to_rgb(color))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    to_xyz = np.array(
-        [
-            [0.4124564, 0.3575761, 0.1804375],
-            [0.2126729, 0.7151522, 0.0721750],
-            [0.0193339, 0.1191920, 0.9503041],
-        ]
-    )
-    xyz = to_xyz @ np.clip(sight @ linear, 0, 1) / [0.95047, 1, 1.08883]
+    xyz = TO_XYZ @ np.clip(sight @ linear(color), 0, 1)
     x, y, z = np.where(xyz > 216 / 24389, np.cbrt(xyz), (24389 / 27 * xyz + 16) / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
@@ -57,9 +52,7 @@ def nearest(colors: list[str], sight: np.ndarray) -> tuple[float, str, str]:
 
 def luminance(color: str) -> float:
     """As WCAG 2.2 defines it."""
-    rgb = np.array(to_rgb(color))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return float(linear @ [0.2126, 0.7152, 0.0722])
+    return float(linear(color) @ [0.2126, 0.7152, 0.0722])
 
 
 def contrast(color: str, paper: str) -> float:

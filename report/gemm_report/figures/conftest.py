@@ -24,14 +24,6 @@ def h200() -> Record:
 
 
 @pytest.fixture(scope="session")
-def three(h200: Record) -> Record:
-    """Three kernels of it."""
-    names = ("Naive", "Tiled/tile:32", "cuBLAS/math:default")
-    rows = tuple(r for r in h200.rows if r.label in names and r.precision == "f32")
-    return dataclasses.replace(h200, rows=rows)
-
-
-@pytest.fixture(scope="session")
 def epyc() -> Record:
     """A processor: roofs measured, no power known."""
     return read_record(RESULTS / "amd-epyc" / "20261121T105640Z-937303dac991.json.gz")

@@ -195,7 +195,6 @@ def test_a_toolkit_without_a_disassembler_gets_one_for_tests(
     modules = (
         "pytest",
         "jsonschema",
-        "hypothesis",
         "selenium",
         "syrupy",
         "pytest-xdist",

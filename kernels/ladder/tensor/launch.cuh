@@ -11,37 +11,24 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "kernels/parts/cluster_launch.cuh"
+#include "kernels/parts/tile_launch.cuh"
+#include "kernels/parts/tile_order.cuh"
 #include "kernels/registry.hpp"
 
 namespace gemm::tensor {
 
-// The tiles of C in the order in which they are computed: groups of `group` rows of tiles, one
-// after another; within a group, column by column. Groups of one are the row-major order.
-struct Tiles {
-  int rows, columns, group;
-
+// The tiles of C, in the order in which they are computed.
+struct Tiles : TileOrder {
   Tiles(const Problem& p, int tile_rows, int tile_columns, int group = 1)
-      : rows(static_cast<int>(ceil_div(p.m, tile_rows))),
-        columns(static_cast<int>(ceil_div(p.n, tile_columns))),
-        group(group) {}
-  __host__ __device__ int count() const { return rows * columns; }
-  struct Place {
-    int row, column;  // of tiles
-  };
-  __device__ Place place(int tile) const {
-    const int in_group = group * columns;
-    const int before = tile / in_group, index = tile - before * in_group;
-    const int height = min(group, rows - before * group);
-    return {before * group + index % height, index / height};
-  }
+      : TileOrder{static_cast<int>(ceil_div(p.m, tile_rows)),
+                  static_cast<int>(ceil_div(p.n, tile_columns)), group} {}
 };
 
 // What a wgmma rung computes, its kernel's parameter.
@@ -63,25 +50,10 @@ struct Blocks {
 template <typename... Parameters>
 Launch launched(void (*kernel)(Parameters...), const Blocks& blocks,
                 std::type_identity_t<Parameters>... arguments) {
-  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           blocks.shared_bytes) != cudaSuccess) {
-    cudaGetLastError();  // clear the error, else the next launch would report it
-    throw std::runtime_error("a block cannot have " + std::to_string(blocks.shared_bytes) +
-                             " bytes of shared memory");
-  }
-  return [=](Stream stream) {
-    cudaLaunchAttribute cluster{};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim = {static_cast<unsigned>(blocks.cluster), 1, 1};
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(static_cast<unsigned>(blocks.count));
-    config.blockDim = dim3(static_cast<unsigned>(blocks.threads));
-    config.dynamicSmemBytes = static_cast<std::size_t>(blocks.shared_bytes);
-    config.stream = stream;
-    config.attrs = &cluster;
-    config.numAttrs = blocks.cluster > 1 ? 1 : 0;
-    cudaLaunchKernelEx(&config, kernel, arguments...);
-  };
+  simt::allow_shared_bytes(kernel, blocks.shared_bytes);
+  const LaunchShape shape{blocks.count, dim3(static_cast<unsigned>(blocks.threads)),
+                          blocks.shared_bytes, blocks.cluster};
+  return [=](Stream stream) { enqueue(kernel, shape, stream, arguments...); };
 }
 
 // The blocks of a persistent kernel: one per SM, in whole clusters.
@@ -110,12 +82,7 @@ inline auto since(int capability) {
 template <typename... Parameters>
 auto needs_sm_90a(void (*kernel)(Parameters...)) {
   return [=](const Problem& p, const Device& device) -> std::optional<std::string> {
-    if (device.compute_capability != 90) return "requires compute capability 9.0";
-    cudaFuncAttributes attributes{};
-    if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess)
-      cudaGetLastError();  // no device
-    else if (attributes.sharedSizeBytes == 0)
-      return "requires sm_90a code (rebuild with -DCMAKE_CUDA_ARCHITECTURES=90a)";
+    if (auto reason = sm_90a_unsupported(kernel, device)) return reason;
     return unsupported_before(90, p, device);
   };
 }

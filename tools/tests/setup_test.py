@@ -19,9 +19,10 @@ PINS = dict(
 # The commands that the script calls; PATH has no other Python, no apt-get and no uv.
 CALLED = ("bash", "cat", "cut", "dirname", "env", "grep", "head", "ln", "mv", "readlink", "rm")
 CALLED += ("sed", "sort")
-MODULES = ("matplotlib", "msgspec", "jinja2", "numpy", "scipy")
-PYTHON = f"""#!/bin/sh
-case "$*" in
+MODULES = ("msgspec", "matplotlib", "jinja2", "numpy", "scipy")
+OF_TESTS = ("pytest", "jsonschema", "selenium", "syrupy", "pytest-xdist", "mypy")
+OF_TESTS += ("codespell", "mkdocs-material")
+PYTHON = f"""case "$*" in
   *"-m pip"* | *"-m venv"*) echo "$@" >>"$CALLS" ;;
 esac
 case "$*" in
@@ -35,17 +36,12 @@ exec "{sys.executable}" -S "$@"
 
 def wheel(folder: Path, name: str, version: str, *files: str) -> None:
     stem = f"{name.replace('-', '_')}-{version}"
+    texts = dict.fromkeys((f"{name}.py", *files, f"{stem}.dist-info/RECORD"), "")
+    says = {"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"}
+    says["WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as archive:
-        info = f"{stem}.dist-info"
-        for file in (f"{name}.py", *files):
-            archive.writestr(file, "")
-        archive.writestr(
-            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        )
-        archive.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        archive.writestr(f"{info}/RECORD", "")
+        for file, text in (texts | {f"{stem}.dist-info/{k}": v for k, v in says.items()}).items():
+            archive.writestr(file, text)
 
 
 def quoted(path: Path) -> str:
@@ -66,8 +62,20 @@ class Machine:
         self.bin.mkdir()
         for name in CALLED:
             (self.bin / name).symlink_to(shutil.which(name) or "")
-        (self.bin / "python3").write_text(PYTHON, encoding="utf-8")
-        (self.bin / "python3").chmod(0o755)
+        self.program("python3", PYTHON)
+
+    def program(self, name: str, does: str) -> None:
+        (self.bin / name).write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+        (self.bin / name).chmod(0o755)
+
+    def programs(self, nvcc: str) -> None:
+        """What building and linting need, and an nvcc of this release."""
+        for name in ("c++", "ninja", "git", "chromedriver"):
+            self.program(name, "true")
+        self.program("cmake", "echo cmake version 3.31.10")
+        self.program("nvcc", f"echo release {nvcc}")
+        for linter in ("ruff", "clang-format"):
+            self.program(linter, f"echo {linter} {PINS[linter]}")
 
     def add_wheels(self, *modules: str) -> None:
         for name in modules:
@@ -88,9 +96,6 @@ class Machine:
         subprocess.run([sys.executable, "-m", "venv", *options, self.root / ".venv"], check=True)
         return self.root / ".venv"
 
-    def pip_calls(self) -> str:
-        return self.calls.read_text(encoding="utf-8") if self.calls.exists() else ""
-
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
@@ -102,7 +107,7 @@ def test_help_needs_no_modules(machine: Machine) -> None:
         done = machine.setup("report", *arguments)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith("export PYTHON=/")
-    assert not machine.pip_calls()
+    assert not machine.calls.exists()
 
 
 def test_missing_modules_are_listed_and_installed_once(machine: Machine) -> None:
@@ -117,7 +122,7 @@ def test_missing_modules_are_listed_and_installed_once(machine: Machine) -> None
     (machine.bin / "random.py").write_text("raise SystemExit(9)\n", encoding="utf-8")
     done = machine.setup("report", "compare", **odd)
     assert done.stdout == f"export PYTHON={quoted(machine.root)}/.venv/bin/python3\n", done.stderr
-    assert "pip installs into .venv: msgspec matplotlib jinja2 numpy scipy" in done.stderr
+    assert f"pip installs into .venv: {' '.join(MODULES)}" in done.stderr
     done = machine.setup("report", "compare", **odd)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -129,7 +134,7 @@ def test_the_users_venv_is_used_and_kept(machine: Machine) -> None:
     done = machine.setup("report", "figures")
     assert "/.venv/bin/python" in done.stdout, done.stderr
     assert mine.exists()
-    assert f"--python {machine.root}/.venv/bin/python install" in machine.pip_calls()
+    assert f"--python {machine.root}/.venv/bin/python install" in machine.calls.read_text("utf-8")
     for python in (machine.root / ".venv" / "bin").glob("python*"):
         python.unlink()
     done = machine.setup("report", "figures")
@@ -155,25 +160,29 @@ def test_its_own_venv_is_replaced_only_if_another_can_be_made(
     assert ("could not be made" in done.stderr) != can_be_made
 
 
-def test_without_a_network_it_says_so_in_one_line(machine: Machine) -> None:
+NO_NETWORK = {"PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "lacking", "said"),
+    [
+        # There is a wheel of matplotlib of another version, and none of scipy.
+        ({}, "scipy", ""),
+        (NO_NETWORK, " ".join(MODULES), "pip cannot reach its index: not installed: "),
+    ],
+)
+def test_what_cannot_be_installed_is_named_and_does_not_prevent_the_others(
+    machine: Machine, variables: dict[str, str], lacking: str, said: str
+) -> None:
     machine.venv("--without-pip")
-    unreachable = {"PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple"}
-    done = machine.setup("report", "compare", **unreachable)
+    if not variables:
+        wheel(machine.wheels, "matplotlib", "99.0")
+        machine.add_wheels("msgspec", "jinja2", "numpy")
+    done = machine.setup("report", "compare", **variables)
     assert done.returncode == 0
-    lacking = "msgspec matplotlib jinja2 numpy scipy"
-    assert done.stderr.splitlines()[-2:] == [
-        f"setup: pip cannot reach its index: not installed: {lacking}",
-        f"setup: not installed: {lacking}: commands that need them will fail",
-    ]
-
-
-def test_a_module_without_a_pinned_wheel_does_not_prevent_the_others(machine: Machine) -> None:
-    machine.venv("--without-pip")
-    wheel(machine.wheels, "matplotlib", "99.0")
-    machine.add_wheels("msgspec", "jinja2", "numpy")
-    done = machine.setup("report", "compare")
-    last = "setup: not installed: scipy: commands that need them will fail"
-    assert done.stderr.splitlines()[-1] == last
+    *_, before, last = done.stderr.splitlines()
+    assert last == f"setup: not installed: {lacking}: commands that need them will fail"
+    assert not said or before == f"setup: {said}{lacking}"
 
 
 def test_matplotlib_gets_a_cache_folder_if_home_is_read_only(machine: Machine) -> None:
@@ -187,22 +196,12 @@ def test_matplotlib_gets_a_cache_folder_if_home_is_read_only(machine: Machine) -
 def test_a_toolkit_without_a_disassembler_gets_one_for_tests(
     machine: Machine, toolkit: str
 ) -> None:
-    programs(machine, "echo release 13.0")
+    machine.programs("13.0")
     cuda = machine.root.parent / "cuda" / "bin"
     cuda.mkdir(parents=True)
     for name in () if toolkit == "nvcc" else ("cuobjdump", "nvdisasm"):
         (cuda / name).touch(0o755)
-    modules = (
-        "pytest",
-        "jsonschema",
-        "selenium",
-        "syrupy",
-        "pytest-xdist",
-        "mypy",
-        "codespell",
-        "mkdocs-material",
-    )
-    machine.add_wheels(*MODULES, *modules)
+    machine.add_wheels(*MODULES, *OF_TESTS)
     for name in ("cuobjdump", "nvdisasm"):
         pin = PINS[f"nvidia-cuda-{name}"]
         wheel(machine.wheels, f"nvidia-cuda-{name}", pin, f"nvidia/cu13/bin/{name}")
@@ -215,22 +214,9 @@ def test_a_toolkit_without_a_disassembler_gets_one_for_tests(
         assert (machine.root / ".venv" / "bin" / name).exists() == (toolkit == "nvcc")
 
 
-def programs(machine: Machine, nvcc: str) -> None:
-    """What building and linting need, and an nvcc that says so."""
-    names = ("c++", "ninja", "git", "chromedriver")
-    does = dict.fromkeys([machine.bin / name for name in names], "true")
-    does[machine.bin / "cmake"] = "echo cmake version 3.31.10"
-    does[machine.bin / "nvcc"] = nvcc
-    for linter in ("ruff", "clang-format"):
-        does[machine.bin / linter] = f"echo {linter} {PINS[linter]}"
-    for program, script in does.items():
-        program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-        program.chmod(0o755)
-
-
 @pytest.mark.parametrize("named", ["/nonexistent/nvcc", "nvcc"])
 def test_a_named_compiler_that_cannot_be_used_stops(machine: Machine, named: str) -> None:
-    programs(machine, "echo release 12.0")
+    machine.programs("12.0")
     done = machine.setup("bench", CUDACXX=named)
     assert done.returncode == 1
     assert f"CUDACXX={named}: " in done.stderr.splitlines()[-1]
@@ -240,7 +226,7 @@ def test_a_named_compiler_that_cannot_be_used_stops(machine: Machine, named: str
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="this machine has a driver")
 def test_without_a_driver_gpu_kernels_are_built_where_they_are_asked_for(machine: Machine) -> None:
     machine.add_wheels(*MODULES)
-    programs(machine, "echo release 13.0")
+    machine.programs("13.0")
     done = machine.setup("bench")
     assert "export CUDA=OFF\n" in done.stdout, done.stderr
     assert "no NVIDIA driver" in done.stderr.splitlines()[0], "before anything else"

@@ -147,6 +147,7 @@ def shell(script: str, *arguments: str, **variables: str) -> "subprocess.Complet
     [
         ('"$@" >/dev/full', "export {gpu} -o {out}/a.csv", {}, BAD_INPUT,
          "gemm-report: output: No space left on device: give another path, or see to its folder\n"),
+        ('"$@" >/dev/full', "compare --help", {}, BAD_INPUT, "output: No space left on device"),
         ('"$@"', "export {gpu} -o /proc/x.csv", {}, BAD_INPUT, "/proc/x.csv"),
         ('"$@" | true; exit "${PIPESTATUS[0]}"', "--help", {}, None, ""),
         ('"$@"', "compare {named} {gpu}", {"PYTHONIOENCODING": "ascii"}, None, "\\u884c"),

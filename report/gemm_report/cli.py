@@ -95,6 +95,10 @@ class _Parser(argparse.ArgumentParser):
         text = super().format_help().replace("gemm-report explain", called("explain"))
         return text.replace("gemm-report ", f"{called()} ")
 
+    def print_help(self, file: Any = None) -> None:
+        # argparse itself passes over a full disk.
+        print(self.format_help(), end="", file=file, flush=True)
+
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {printable(message)}: see {self.prog} --help\n")
 

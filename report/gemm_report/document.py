@@ -93,13 +93,18 @@ def cut(text: str, longest: int = _LONGEST_TEXT) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
+def require_no_pipe(path: Path) -> None:
+    """RecordError for what could be read without end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise RecordError(f"{path}: is no file but a device or a pipe: give the path of a file")
+
+
 def read_json(path: Path, kind: Kind) -> Any:
     """What a file holds, packed by gzip or not; RecordError where that is not JSON."""
     import msgspec
 
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            raise RecordError(f"{path}: is no file but a device or a pipe: give the path of a file")
+        require_no_pipe(path)
         content = path.read_bytes()
         # What a name ends with is no proof.
         return msgspec.json.decode(

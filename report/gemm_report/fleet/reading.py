@@ -11,7 +11,7 @@ from statistics import NormalDist, fmean, median
 from typing import NamedTuple
 
 from gemm_report.collection import Refusals, record_paths
-from gemm_report.document import RecordError, cut
+from gemm_report.document import RecordError, cut, require_no_pipe
 from gemm_report.grouping import grouped
 from gemm_report.record import MeasuredCeiling, Record, Row, rate, read_record
 from gemm_report.terminal import complain, printable
@@ -125,9 +125,11 @@ def read_fleet(folder: Path, refusals: Refusals, nodes: Collection[str], count: 
     gpus, known = list(found.values()), {(gpu.node, gpu.bus) for gpu in found.values()}
     for path in lists:
         node = cut(printable(path.stem), 40)
-        for bus in map(short_bus, path.read_text(encoding="utf-8", errors="replace").split()):
-            if (node, bus) not in known:
-                gpus.append(_missing(node, printable(bus), "no record"))
+        with refusals:
+            require_no_pipe(path)
+            for bus in map(short_bus, path.read_text(encoding="utf-8", errors="replace").split()):
+                if (node, bus) not in known:
+                    gpus.append(_missing(node, printable(bus), "no record"))
     for node in dict.fromkeys((*nodes, *(gpu.node for gpu in gpus))):
         has = sum(gpu.node == node for gpu in gpus)
         if has < max(count, 1):

@@ -1,14 +1,16 @@
 """Records of made-up GPUs, as gemm_bench writes them."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gemm_report.collection import Refusals
 from gemm_report.conftest import TESTDATA
-from gemm_report.fleet.reading import COPIES, LINKS, Finding, Gpu, Group, Rate, gpu_of
+from gemm_report.fleet.reading import COPIES, LINKS, Finding, Gpu, Group, Rate, gpu_of, read_fleet
 from gemm_report.record import read_record
 
 PER_NODE = 8
@@ -182,3 +184,11 @@ def test_a_record_says_what_was_written_of_its_gpu(tmp_path: Path) -> None:
         other = gpu_of(read_record(tmp_path / "other.json")).group
         assert read.group and other and other != read.group, key
         assert "this.json" not in other.differing(read.group) != ""
+
+
+def test_a_list_of_gpus_that_is_a_pipe_is_refused(tmp_path: Path) -> None:
+    write_fleet(tmp_path, [simulated(0, 8)[0][3]])
+    os.mkfifo(tmp_path / "other.gpus")
+    refusals = Refusals()
+    assert len(read_fleet(tmp_path, refusals, [], 0)) == 1
+    assert refusals.count == 1

@@ -21,62 +21,33 @@ def loop_of(*body: str) -> list[str]:
     return [*body, branch(0, "@P1"), EXIT]
 
 
-# What it shows -> the code, and the indices of its hot loop.
-LOOPS = {
-    "the one with most multiply-adds": (
-        [
-            *[CLEAN, branch(0, "@P1")],
-            *[CLEAN, CLEAN, branch(2, "@P1")],
-            *[CLEAN, other(), other(), other(), branch(5, "@P1")],
-            EXIT,
-        ],
-        [2, 3, 4],
-    ),
-    "the innermost, though the outer has more": (
-        [CLEAN, CLEAN, CLEAN, branch(2, "@P1"), CLEAN, branch(0, "@P1"), EXIT],
-        [2, 3],
-    ),
-    "an inner loop with an eighth of the outer one": (
-        [*[CLEAN] * 8, branch(7, "@P1"), branch(0, "@P1"), EXIT],
-        [7, 8],
-    ),
-    "not a remainder loop with less": (
-        [*[CLEAN] * 9, branch(8, "@P1"), branch(0, "@P1"), EXIT],
-        [*range(11)],
-    ),
-    "a loop that waits inside does not hide it": (
-        [other(), branch(0, "@P1"), CLEAN, branch(0, "@P2"), EXIT],
-        [0, 1, 2, 3],
-    ),
-    # 1 leaves for 5 where it has to wait; from there one comes back to 2, across the epilogue.
-    "not code behind the end that seldom runs": (
-        [CLEAN, branch(5, "@P1"), CLEAN, branch(0, "@P2"), EXIT, other("SYNCS"), branch(2)],
-        [0, 1, 2, 3],
-    ),
-    "code behind the end with multiply-adds": (
-        [CLEAN, branch(4, "@P1"), branch(0, "@P2"), EXIT, CLEAN, branch(2)],
-        [0, 1, 2, 4, 5],
-    ),
-    "none: a branch back into the middle of straight code": (
-        [branch(3, "@P1"), CLEAN, EXIT, other(), branch(1)],
-        [],
-    ),
-    "one that a jump by register enters": (
-        [printed("BRX R2 -0x100"), CLEAN, branch(1, "@P1"), EXIT],
-        [1, 2],
-    ),
-}
+def code(text: str) -> list[str]:
+    """F multiplies, `.` does something else, E ends, X jumps by register, 3? and 3! branch to 3."""
+    words = {"F": CLEAN, ".": other(), "E": EXIT, "X": printed("BRX R2 -0x100")}
+    return [words.get(w) or branch(int(w[:-1]), "@P1" * (w[-1] == "?")) for w in text.split()]
 
 
-@pytest.mark.parametrize("shows", LOOPS)
-def test_the_hot_loop_is(shows: str) -> None:
-    code, loop = LOOPS[shows]
-    assert hot_loop(decoded(code)) == ("FFMA" if loop else "", loop)
+@pytest.mark.parametrize(
+    ("text", "loop", "why"),
+    [
+        ("F 0? F F 2? F . . . 5? E", [2, 3, 4], "it has most multiply-adds"),
+        ("F F F 2? F 0? E", [2, 3], "it is the innermost, though the outer has more"),
+        ("F F F F F F F F 7? 0? E", [7, 8], "it has an eighth of the outer one"),
+        ("F F F F F F F F F 8? 0? E", [*range(11)], "the inner one is a remainder"),
+        (". 0? F 0? E", [0, 1, 2, 3], "what waits inside does not hide it"),
+        # 1 leaves for 5 where it has to wait; from there one comes back to 2, across the epilogue.
+        ("F 5? F 0? E . 2!", [0, 1, 2, 3], "code behind the end seldom runs"),
+        ("F 4? 0? E F 2!", [0, 1, 2, 4, 5], "code behind the end multiplies"),
+        ("3? F E . 1!", [], "a branch back into the middle of straight code is no loop"),
+        ("X F 1? E", [1, 2], "a jump by register may enter it"),
+    ],
+)
+def test_the_hot_loop(text: str, loop: list[int], why: str) -> None:
+    assert hot_loop(decoded(code(text))) == ("FFMA" if loop else "", loop), why
 
 
 def test_a_loop_has_all_from_which_its_head_is_reached() -> None:
-    code, _ = LOOPS["not code behind the end that seldom runs"]
-    assert natural_loops(decoded(code)) == {frozenset({0, 1, 2, 3, 5, 6})}
+    assert natural_loops(decoded(code("F 5? F 0? E . 2!"))) == {frozenset({0, 1, 2, 3, 5, 6})}
 
 
 @pytest.mark.parametrize(

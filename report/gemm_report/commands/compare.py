@@ -66,9 +66,9 @@ def add(command: argparse.ArgumentParser) -> None:
     option("base", type=Path, metavar="BASE", help="a record, or a folder of them")
     option("new", type=Path, metavar="NEW", help="the same, to be compared")
     said = "the smallest difference that matters (default 1)"
-    option("--threshold", type=_percent, default=0.01, metavar="PERCENT", help=said)
+    option("--threshold", type=percentage, default=0.01, metavar="PERCENT", help=said)
     said = "exit with 2 unless such a slowdown would be found (default 10, or twice the threshold)"
-    option("--require-power", type=_percent, metavar="PERCENT", help=said)
+    option("--require-power", type=percentage, metavar="PERCENT", help=said)
     for name, said in (
         ("--strict", "exit with 2 for ambiguous cases"),
         ("--allow-missing", "accept cases that no longer have a time"),
@@ -191,7 +191,8 @@ def _conditions(text: str) -> tuple[str, ...]:
     return names
 
 
-def _percent(text: str) -> float:
+def percentage(text: str) -> float:
+    """As a fraction."""
     with suppress(ValueError):
         value = float(text)
         if 0 < value <= 100:

@@ -298,7 +298,6 @@ _ON_A_CPU = _record(lambda document: document["context"]["gemm"]["device"].updat
         (["WarpTile", "4096", "--counters", "x.json"], None, "--counters needs --record"),
         (["Nobody", "4096", "--record", str(LADDER)], None, "no row of Nobody"),
         (["WarpTile", "17", "--record", str(LADDER)], None, "17: no row of WarpTile: it has"),
-        (["Nobody", "4096", "--gemm_kernel=/n.cu"], None, "--gemm_kernel=/n.cu: there is no such"),
         (["WarpTile", "4096"], lambda fake: (fake / "gemm_bench").unlink(), "no gemm_bench in"),
         (["WarpTile", "4096"], _NO_ROWS, "no row"),
         (["WarpTile", "4096"], _ON_A_CPU, "was made on a CPU"),

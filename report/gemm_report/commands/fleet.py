@@ -31,31 +31,19 @@ import argparse
 from pathlib import Path
 
 from gemm_report.collection import Refusals
+from gemm_report.commands.compare import percentage
 from gemm_report.document import InputError
 
 SOME_BAD, NOT_ENOUGH = 1, 2
-
-
-def _percent(text: str) -> float:
-    value = float(text.removesuffix("%"))
-    if not 0.1 <= value < 50:
-        raise argparse.ArgumentTypeError(f"{text}: give a percentage from 0.1 to 50")
-    return value / 100
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text}: give a number from 1 to 1000")
-    return int(text)
 
 
 def add(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
     option("folder", type=Path, metavar="DIR", help="with the records of one run")
     option("--nodes", metavar="LIST", help="nodes that should be there, separated by commas")
-    option("--gpus", type=_count, metavar="N", help="GPUs that each node should have")
+    option("--gpus", type=int, metavar="N", help="GPUs that each node should have")
     said = "smaller losses are never bad (default: 1.5)"
-    option("--threshold", type=_percent, default=0.015, metavar="PERCENT", help=said)
+    option("--threshold", type=percentage, default=0.015, metavar="PERCENT", help=said)
     said = "an earlier run, oldest first if several: a GPU that got slower against the others is "
     said += "bad, too"
     option("--before", type=Path, action="append", default=[], metavar="DIR", help=said)

@@ -5,7 +5,7 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import geometric_mean
 from typing import Any
 
@@ -112,13 +112,10 @@ def _percent(slowdown: float) -> str:
     return f"factor {1 + slowdown:.2g}" if slowdown < 9 else "more than factor 10"
 
 
-def _by_precision(cases: Iterable[Case]) -> dict[str, list[Case]]:
-    return grouped(cases, lambda case: precision_name(case.new_row.precision))
-
-
 def means(comparison: Comparison) -> list[tuple[str, int, float]]:
     """Of each precision: how many cases, and the geometric mean of their ratios."""
-    ordered = sorted(_by_precision(comparison.cases).items(), key=lambda group: -len(group[1]))
+    of = grouped(comparison.cases, lambda case: precision_name(case.new_row.precision))
+    ordered = sorted(of.items(), key=lambda group: -len(group[1]))
     return [(n, len(its), geometric_mean(case.of_means for case in its)) for n, its in ordered]
 
 
@@ -147,7 +144,7 @@ def console(comparison: Comparison, every: bool = False, width: int = 80) -> str
     for line in (*across_lines(comparison), power_line(comparison)):
         lines += _wrapped(line, width)
     told = [f"{name} {change(mean)} ({count} cases)" for name, count, mean in means(comparison)]
-    sides = (f"BASE  {_side(comparison.base)}", f"NEW   {_side(comparison.new)}")
+    sides = (f"BASE  {side(comparison.base)}", f"NEW   {side(comparison.new)}")
     for line in (*sides, f"Geometric mean of the times: {', '.join(told)}" if told else ""):
         lines += _wrapped(line, width, 6)
     lines.append("")
@@ -196,7 +193,7 @@ def markdown(comparison: Comparison) -> str:
             ]
         ),
         _markup(power_line(comparison)),
-        f"BASE {_markup(_side(comparison.base))}  \nNEW {_markup(_side(comparison.new))}",
+        f"BASE {_markup(side(comparison.base))}  \nNEW {_markup(side(comparison.new))}",
     ]
     if comparison.failed:
         items = [f"- {_code(name)}: {_code(why)}" for name, why in comparison.failed.items()]
@@ -279,7 +276,7 @@ def _cells(case: Case) -> list[str]:
     ]
 
 
-def _side(runs: Sequence[Run]) -> str:
+def side(runs: Sequence[Run]) -> str:
     """Which run, or how many of them."""
     first = runs[0].record
     what = first.path.name if len(runs) == 1 else f"{len(runs)} processes"

@@ -11,10 +11,10 @@ from gemm_report.comparison.output import (
     power_line,
     remarks,
     shown_cases,
+    side,
     summary_line,
 )
 from gemm_report.comparison.rule import Verdict
-from gemm_report.comparison.run import Run
 from gemm_report.comparison.verdict import Case, Comparison
 from gemm_report.pages.render import Cell, Column, Html, Line, chip, document, joined, table, tag
 from gemm_report.text import change, precision_name, quantity
@@ -48,7 +48,7 @@ def page(comparison: Comparison) -> str:
     body = [
         tag(
             "header",
-            tag("p", f"{_side(comparison.base)} → {_side(comparison.new)}", class_="quiet"),
+            tag("p", f"{side(comparison.base)} → {side(comparison.new)}", class_="quiet"),
             tag("h1", heading(comparison)),
             *(tag("p", line, class_="badge warn differs") for line in conditions_lines(comparison)),
             tag("p", f"{said[0].upper()}{said[1:]}.", class_="answer"),
@@ -59,12 +59,6 @@ def page(comparison: Comparison) -> str:
     ]
     title = f"{heading(comparison)}: GEMM benchmark"
     return document(title, joined(body, "\n"))
-
-
-def _side(runs: Sequence[Run]) -> str:
-    commits = dict.fromkeys(run.record.commit[:12] for run in runs)
-    what = runs[0].record.path.name if len(runs) == 1 else f"{len(runs)} processes"
-    return f"{what} ({', '.join(commits)})"
 
 
 def _cases(comparison: Comparison, of: Sequence[Case]) -> Html:

@@ -6,7 +6,6 @@ What is asked are the options of the command explain.
 import difflib
 import json
 import re
-import subprocess
 from argparse import Namespace
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -49,7 +48,7 @@ def timed(asked: Namespace, program: Path, record: Path) -> Record:
     options = [*_options(asked), f"--benchmark_filter=^({'|'.join(wanted)})/manual_time"]
     if asked.versus:
         options.append(f"--gemm_versus={asked.versus}")
-    run([str(program), *options, f"--benchmark_out={record}"], may_fail=record)
+    ncu.run([str(program), *options, f"--benchmark_out={record}"], may_fail=record)
     return read_record(record)
 
 
@@ -66,7 +65,7 @@ def _options(asked: Namespace) -> list[str]:
 def ladder(program: Path) -> list[tuple[str, str, int]]:
     """Name, family and rung of every kernel of the suite; none where it cannot say."""
     try:
-        said = run([str(program), "--gemm_list_kernels"])
+        said = ncu.run([str(program), "--gemm_list_kernels"])
     except (InputError, OSError):  # not built, or of another commit than this page
         return []
     lines = [line.split("\t") for line in said.splitlines()]
@@ -147,7 +146,7 @@ def _of_row(row: Row, seen: Sequence[ncu.Launch], who: str) -> list[ncu.Launch]:
 def _case(kernel: str, asked: Namespace, program: Path) -> str:
     """The one benchmark that is meant."""
     listing = [*_options(asked), "--benchmark_filter=.", "--benchmark_list_tests"]
-    said = run([str(program), *listing])
+    said = ncu.run([str(program), *listing])
     names = [line.strip() for line in said.splitlines() if line.strip().endswith("/manual_time")]
     ending = f"/{asked.precision}/"
     labels = {n.partition(ending)[0].partition("/layout:")[0]: n for n in names if ending in n}
@@ -172,15 +171,6 @@ def _meant(kernel: str, labels: Collection[str], absent: str, elsewhere: Iterabl
 def escaped(name: str) -> str:
     """For an option of Google Benchmark, whose expressions do not know an escaped hyphen."""
     return re.escape(name).replace("\\-", "-")
-
-
-def run(command: Sequence[str], may_fail: Path | None = None) -> str:
-    """What a program printed; InputError with its last line where it failed and wrote no record."""
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode != 0 and not (may_fail and may_fail.is_file()):
-        lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
-        raise InputError(f"{Path(command[0]).name} ended with {done.returncode}: {lines[-1]}")
-    return done.stdout
 
 
 def with_counted(document: Any, rows: Mapping[str, Traffic | None]) -> str:

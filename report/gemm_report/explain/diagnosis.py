@@ -38,26 +38,7 @@ _LADDER = ("simt", "tensor")
 _GLOBAL_WAITS = ("long_scoreboard", "lg_throttle")
 _SHARED_WAITS = ("short_scoreboard", "mio_throttle")
 
-# Resources that a fault loads itself: fixing it relieves them.
-_LSU, _SHARED, _XU = (
-    "bound by the load/store units",
-    "bound by shared memory",
-    "bound by the XU pipe",
-)
-_OF_MEMORY = ("DRAM-bound", "L2-bound", _LSU)
-_OF_INSTRUCTIONS = ("issue-bound", "bound by the ALU pipe", "arithmetic-bound", _LSU)
-_RELIEVED = {
-    "spills": (*_OF_MEMORY, "issue-bound"),
-    "local array": (*_OF_MEMORY, "issue-bound"),
-    "uncoalesced": _OF_MEMORY,
-    "divergence": _OF_INSTRUCTIONS,
-    "FP64 arithmetic": (*_OF_INSTRUCTIONS, "FP64 arithmetic", _XU),
-    "type conversions": (*_OF_INSTRUCTIONS, "FP64 arithmetic", _XU),
-    "integer work": (*_OF_INSTRUCTIONS, _XU),
-    "atomics": (*_OF_MEMORY, _SHARED),
-    "bank conflicts": (_SHARED,),
-    "power-capped": ("L2-bound", _SHARED, _LSU, "issue-bound", "arithmetic-bound", "tensor-bound"),
-}
+_LSU, _SHARED = "bound by the load/store units", "bound by shared memory"
 
 
 @dataclass(frozen=True)
@@ -129,7 +110,9 @@ def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) ->
 
 def _beside(kind: str, busy: list[Finding]) -> float:
     """How busy the busiest resource is that a fault does not load itself."""
-    return max((f.share for f in busy if f.kind not in _RELIEVED.get(kind, ())), default=0.0)
+    return max(
+        (f.share for f in busy if f.kind not in WORDS["relieves"].get(kind, ())), default=0.0
+    )
 
 
 def _finding(
@@ -211,9 +194,7 @@ def _unit(seen: Observations) -> Finding | None:
     waits = seen.stall_share("math_pipe_throttle", "gmma")
     evidence = [
         f"{quantity(seen.flop_per_second, 'FLOP/s')} of {quantity(roof, 'FLOP/s')}: {by}",
-        seen.counted_flop
-        and seen.flop
-        and f"counted / needed FLOP: {seen.counted_flop / seen.flop:.2f}",
+        seen.counted_over_needed and f"counted / needed FLOP: {seen.counted_over_needed:.2f}",
         waits and f"{percent(waits)} of the warps' time waits for an arithmetic unit",
     ]
     name = "The tensor cores are" if is_tensor else f"The unit ({seen.unit}) is"
@@ -224,7 +205,7 @@ def _unit(seen: Observations) -> Finding | None:
 
 def _pipes(seen: Observations) -> list[Finding]:
     """Those that multiply no matrices in FP32: what fills them is work beside the product."""
-    kinds = {"ALU": "bound by the ALU pipe", "XU": _XU}
+    kinds = {"ALU": "bound by the ALU pipe", "XU": "bound by the XU pipe"}
     if seen.precision != "f64":
         kinds["FP64"] = "FP64 arithmetic"
     found = []

@@ -125,6 +125,11 @@ class Observations:
         return self.flop / self.seconds if self.flop and self.seconds else None
 
     @property
+    def counted_over_needed(self) -> float | None:
+        """FLOP."""
+        return self.counted_flop / self.flop if self.counted_flop and self.flop else None
+
+    @property
     def working(self) -> float:
         """The share of the launch in which SMs are not idle; 1 where that is unknown."""
         return 1 - (self.idle_share or 0)

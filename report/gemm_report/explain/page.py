@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from gemm_report.explain.diagnosis import Diagnosis, Finding, stall_ranking
+from gemm_report.explain.metrics import WORDS
 from gemm_report.explain.observations import Observations
 from gemm_report.record import Versus
 from gemm_report.text import (
@@ -19,6 +20,19 @@ from gemm_report.text import (
 
 _STALLS = 5
 _SOME = 1e-3  # of what a memory can do
+_FORMATS: dict[str, Callable[..., str]] = {
+    "B": lambda value: f"{value} B",
+    "MHz": megahertz,
+    "W": lambda value: f"{value:.0f} W",
+    "decimals": lambda value: f"{value:.2f}",
+    "digits": significant,
+    "of 32": lambda value: f"{value:.1f} of 32",
+    "percent": percent,
+    "s": lambda value: quantity(value, "s"),
+    "text": str,
+    "times": times,
+    "words": ", ".join,
+}
 _LEVEL_HEAD = ("memory", "modelled", "counted", "FLOP/byte", "peak", "limit", "used")
 
 
@@ -121,43 +135,14 @@ def _levels(seen: Observations) -> list[tuple[str, ...]]:
 
 def _facts(seen: Observations) -> dict[str, str]:
     """What was observed, by its name, without what was not."""
-    limits = seen.occupancy_limits
-    needed = seen.counted_flop / seen.flop if seen.counted_flop and seen.flop else None
-    facts: list[tuple[str, float | None, Callable[[float], str]]] = [
-        ("time per launch", seen.seconds, lambda v: quantity(v, "s")),
-        ("kernels alone (ncu)", seen.kernel_seconds, lambda v: quantity(v, "s")),
-        ("clock", seen.sm_hz, megahertz),
-        ("power", seen.power_w, lambda v: f"{v:.0f} W"),
-        ("throttled", seen.throttled_share, percent),
-        ("kernels per launch", seen.launches, str),
-        ("blocks", seen.blocks, str),
-        ("waves", seen.waves, lambda v: f"{v:.2f}"),
-        ("threads per block", seen.threads, str),
-        ("registers per thread", seen.registers, str),
-        ("shared memory per block", seen.shared_bytes, lambda v: f"{v} B"),
-        ("local memory per thread", seen.local_bytes, lambda v: f"{v} B"),
-        ("theoretical occupancy", seen.occupancy, percent),
-        ("occupancy limiter", len(limits) or None, lambda _: ", ".join(limits)),
-        ("achieved occupancy", seen.warps_active, percent),
-        ("SMs idle", seen.idle_share, percent),
-        ("issue active", seen.issue_active, percent),
-        ("FFMA instructions", seen.ffma_share, percent),
-        ("tensor instructions", seen.tensor_share, percent),
-        *((f"{name} pipe busy", used, percent) for name, used in seen.pipes),
-        ("active lanes", seen.lanes, lambda v: f"{v:.1f} of 32"),
-        ("lanes not switched off", seen.lanes_on, lambda v: f"{v:.1f} of 32"),
-        ("integer instructions per product", seen.integers_per_product, significant),
-        ("conversions per product", seen.conversions_per_product, significant),
-        ("FLOP counted / needed", needed, times),
-        ("sectors per load request", seen.sectors_per_load, lambda v: f"{v:.2f}"),
-        ("sectors per store request", seen.sectors_per_store, lambda v: f"{v:.2f}"),
-        ("bytes used per sector", seen.sector_use, percent),
-        ("L1 hit rate", seen.l1_hits, percent),
-        ("L2 hit rate", seen.l2_hits, percent),
-        ("bank conflicts", seen.conflict_share, percent),
-        ("memory requests by spills", seen.local_share, percent),
-    ]
-    return {name: said(value) for name, value, said in facts if value is not None} | {
+    facts: dict[str, str] = {}
+    for name, what, form in WORDS["facts"]:
+        value = getattr(seen, what)
+        if what == "pipes":
+            facts |= {name.format(pipe): percent(used) for pipe, used in value}
+        elif value not in (None, ()):
+            facts[name] = _FORMATS[form](value)
+    return facts | {
         f"warps {words} ({reason})": percent(share)
         for reason, words, share in stall_ranking(seen)[:_STALLS]
     }

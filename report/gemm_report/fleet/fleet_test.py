@@ -1,7 +1,6 @@
 """Planted faults are named, and nothing else; bad input has a line, and nothing is lost."""
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -52,12 +51,6 @@ def test_a_loss_of_two_percent_is_found_and_nothing_else(count: int, kind: str) 
         assert found == [fault[0] == kind for fault in truth]
 
 
-def test_a_threshold_keeps_small_losses_good() -> None:
-    gpus = healthy(16)
-    gpus[0] = slower(gpus[0], PRODUCTS, 0.04)
-    assert states(gpus, threshold=0.06) == ["good"] * 16
-
-
 @pytest.mark.parametrize("count", [8, 64, 1000])
 def test_two_halves_are_unclear_and_a_minority_is_slow(count: int) -> None:
     gpus = healthy(count)
@@ -66,6 +59,7 @@ def test_two_halves_are_unclear_and_a_minority_is_slow(count: int) -> None:
     fleet = judge(gpus)
     assert {state_of(gpu) for gpu in fleet.gpus} == {"unclear"}
     assert f"two groups: {count // 2} of {count} GPUs are 9." in fleet.unclear[0]
+    assert set(states(gpus, threshold=0.15)) == {"good"}, "smaller losses never matter"
     fewer = judge([*healthy(count)[: count // 4], *gpus[count // 4 :]])
     assert [state_of(gpu) for gpu in fewer.gpus].count("slow") == count // 4
     cold = healthy(count)
@@ -124,20 +118,15 @@ def test_time_and_cycles_are_judged_apart() -> None:
     assert "more cycles" in found[8][0].text
 
 
-def test_a_gpu_with_some_slow_samples_is_slow() -> None:
+def test_a_gpu_with_some_slow_samples_is_slow_and_one_with_an_uncertain_median_is_not() -> None:
     gpus = healthy(8)
     gpus[3] = changed(gpus[3], [BF16], lambda rate: replace(rate, mean=0.94 * rate.value))
+    # A median that is uncertain is not called slow.
+    low = replace(gpus[5].rates[FP32], value=gpus[5].rates[FP32].value / 1.05, error=0.03)
+    gpus[5] = changed(gpus[5], [FP32], lambda rate: low)
     judged = judge(gpus).gpus
-    assert [state_of(gpu) for gpu in judged].count("slow") == 1
+    assert [i for i, gpu in enumerate(judged) if state_of(gpu) != "good"] == [3]
     assert "on average" in judged[3].findings[0].text
-
-
-def test_an_uncertain_median_is_not_called_slow() -> None:
-    gpus = healthy(8)
-    gpus[3] = changed(
-        gpus[3], [FP32], lambda rate: replace(rate, value=rate.value / 1.05, error=0.03)
-    )
-    assert states(gpus) == ["good"] * 8
 
 
 def test_a_case_that_the_others_have_is_missing() -> None:
@@ -234,31 +223,19 @@ def test_bad_input_has_a_line_each_and_loses_nothing(
 ) -> None:
     gpus = healthy(16)
     folder = write_fleet(tmp_path / "run", gpus)
-    other = document_of(gpus[0], date="2026-11-23T12:00:00+00:00")
-    (folder / "again.json").write_text(json.dumps(other))
-    future = document_of(gpus[1])
+    other, future, torn, cpu = map(document_of, gpus[:4])
+    other["context"]["date"] = "2026-11-23T12:00:00+00:00"
     future["context"]["gemm"]["schema"] = 99
-    (folder / "future.json").write_text(json.dumps(future))
-    (folder / "n0009-torn.json").write_text(json.dumps(document_of(gpus[2]))[:500])
-    cpu = document_of(gpus[3])
     cpu["context"]["gemm"]["device"]["kind"] = "cpu"
-    (folder / "cpu.json").write_text(json.dumps(cpu))
+    for name, document in {"again": other, "future": future, "n9": torn, "cpu": cpu}.items():
+        text = json.dumps(document)
+        (folder / f"{name}.json").write_text(text[:500] if document is torn else text)
     code, found = report(folder)
-    lines = capsys.readouterr().err.splitlines()
-    assert code == 3
-    assert len(found) == 16
-    assert {gpu["state"] for gpu in found} == {"good"}
+    assert (code, len(found), {gpu["state"] for gpu in found}) == (3, 16, {"good"})
+    lines = sorted(capsys.readouterr().err.splitlines())
     for part in ("again.json", "schema 99", "is not JSON", "is of a CPU"):
         assert sum(part in line for line in lines) == 1, (part, lines)
     assert len(lines) == 4
-
-
-def test_a_thousand_gpus_take_twenty_seconds(tmp_path: Path) -> None:
-    gpus = simulated(60, faults=[("more cycles", 0.02)])[0]
-    folder = write_fleet(tmp_path / "run", gpus, samples=800)
-    start = time.process_time()
-    assert report(folder, "--picture", tmp_path / "map.png")[0] == 1
-    assert time.process_time() - start < 20
 
 
 def test_exit_codes_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from gemm_report.collection import Refusals
 from gemm_report.conftest import TESTDATA
 from gemm_report.fleet.reading import COPIES, LINKS, Finding, Gpu, Group, Rate, gpu_of, read_fleet
-from gemm_report.record import read_record
+from gemm_report.record import record_of
 
 PER_NODE = 8
 # Per second; sigma of the clock and of everything else among GPUs; SM clock, power in W.
@@ -164,10 +164,9 @@ def write_fleet(folder: Path, gpus: Sequence[Gpu], samples: int = 20, **of: Any)
     return folder
 
 
-def test_a_record_says_what_was_written_of_its_gpu(tmp_path: Path) -> None:
+def test_a_record_says_what_was_written_of_its_gpu() -> None:
     gpu = simulated(0, 8)[0][3]
-    write_fleet(tmp_path, [gpu])
-    read = gpu_of(read_record(tmp_path / f"{gpu.node}-{gpu.bus}.json"))
+    read = gpu_of(record_of(Path("n1.json"), document_of(gpu)))
     assert (read.node, read.bus, read.uuid) == (gpu.node, gpu.bus, gpu.uuid)
     for name, rate in gpu.rates.items():
         assert abs(read.rates[name].value / rate.value - 1) < 1e-9, name
@@ -180,8 +179,7 @@ def test_a_record_says_what_was_written_of_its_gpu(tmp_path: Path) -> None:
     ):
         document = document_of(gpu)
         document["context"]["gemm"][key] = value
-        (tmp_path / "other.json").write_text(json.dumps(document), encoding="utf-8")
-        other = gpu_of(read_record(tmp_path / "other.json")).group
+        other = gpu_of(record_of(Path("other.json"), document)).group
         assert read.group and other and other != read.group, key
         assert "this.json" not in other.differing(read.group) != ""
 

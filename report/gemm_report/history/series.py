@@ -52,7 +52,6 @@ class Entry:
     path: Path
     date: str
     device: str
-    complete: bool
     setting: tuple[str | None, ...]  # the texts of SETTINGS
     gpu: str | None  # hash of its identity
     state: tuple[str | None, ...]  # the texts of STATE
@@ -128,20 +127,10 @@ def read_history(folder: Path, refusals: Refusals) -> History:
 
 def _commits(folder: Path) -> tuple[dict[str, int], list[str]]:
     """The place of each commit of the repository around `folder`, and their dates, oldest first."""
-    command = [
-        "git",
-        "-C",
-        str(folder),
-        "-c",
-        "log.showSignature=false",
-        "log",
-        "--topo-order",
-        "--reverse",
-        "--format=%H %cd",
-    ]
+    options = ["--topo-order", "--reverse", "--format=%H %cd", "--date=iso-strict-local"]
+    command = ["git", "-C", str(folder), "-c", "log.showSignature=false", "log", *options]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     kept["TZ"] = "UTC"
-    command.append("--date=iso-strict-local")
     try:
         done = subprocess.run(command, env=kept, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -165,7 +154,6 @@ def read(path: Path) -> tuple[Entry, list[Timing]]:
         path=path,
         date=record.utc.strftime("%Y-%m-%dT%H:%M:%SZ"),
         device=record.device.name,
-        complete=record.complete,
         setting=_setting(record),
         gpu=record.device.uuid_hash,
         state=tuple(getattr(record.method, name) for name in STATE),

@@ -47,6 +47,8 @@ def test_a_loss_of_two_percent_is_found_and_nothing_else(count: int, kind: str) 
     for seed in range(20):
         assert states(healthy(count, seed)) == ["good"] * count
         gpus, truth = simulated(seed, count, faults=[(kind, 0.02)])
+        if seed == 0:
+            assert states(gpus, threshold=0.06) == ["good"] * count
         found = [state in BAD for state in states(gpus)]
         assert found == [fault[0] == kind for fault in truth]
 
@@ -59,7 +61,6 @@ def test_two_halves_are_unclear_and_a_minority_is_slow(count: int) -> None:
     fleet = judge(gpus)
     assert {state_of(gpu) for gpu in fleet.gpus} == {"unclear"}
     assert f"two groups: {count // 2} of {count} GPUs are 9." in fleet.unclear[0]
-    assert set(states(gpus, threshold=0.15)) == {"good"}, "smaller losses never matter"
     fewer = judge([*healthy(count)[: count // 4], *gpus[count // 4 :]])
     assert [state_of(gpu) for gpu in fewer.gpus].count("slow") == count // 4
     cold = healthy(count)

@@ -61,10 +61,8 @@ def sound(document: Any) -> None:
 def sides(rewritten: Rewritten, tmp_path: Path) -> Sides:
     """Makes two folders of three processes each, without wrong rows, of which NEW is changed."""
 
-    def make(
-        factor: float = 1.0, *changes: Change, clock: float = 1.0, count: int = 3
-    ) -> tuple[Path, Path]:
-        for side, times, hertz in (("base", 1.0, 1.0), ("new", factor, clock)):
+    def make(factor: float = 1.0, *changes: Change, count: int = 3) -> tuple[Path, Path]:
+        for side, times in (("base", 1.0), ("new", factor)):
             shutil.rmtree(tmp_path / side, ignore_errors=True)
             for i, noise in enumerate(EQUAL[:count]):
 
@@ -75,7 +73,7 @@ def sides(rewritten: Rewritten, tmp_path: Path) -> Sides:
 
                 # Nobody's two runs are equal.
                 own = 1e-5 if side == "new" else 0.0
-                rewritten(f"{side}/{i}.json", times * (noise + own), change, hertz)
+                rewritten(f"{side}/{i}.json", times * (noise + own), change)
         return tmp_path / "base", tmp_path / "new"
 
     return make
@@ -135,25 +133,6 @@ def test_fewer_than_three_say_what_to_run(
     assert "3 runs per side are needed" in said
     assert compare(*sides(10.0, count=count)) == REGRESSION
     assert compare(*sides(1.0, count=count), "--require-power=30") == OK
-
-
-def test_a_clock_at_the_power_limit_is_told(
-    sides: Sides, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def capped(document: Any) -> None:
-        for row in rows(document):
-            if row["clocks"] and row["seconds"]:
-                row["clocks"]["throttled_share"] = 1.0
-                for key in ("sm_hz", "sm_hz_by_timer"):
-                    known = row["clocks"][key] or {}
-                    known.update({what: hz / 1.1 for what, hz in known.items()})
-                row["samples_seconds"] = [1.1 * each for each in row["samples_seconds"]]
-                row["samples_sm_hz"] = [hz / 1.1 for hz in row.get("samples_sm_hz", [])]
-
-    assert compare(*sides(1.0, capped)) == NOT_ENOUGH
-    said = " ".join(capsys.readouterr().out.split())
-    assert said.startswith("NOT ENOUGH DATA: of 24 cases 0 slower, 7 clock, ")
-    assert "7 of these need a fixed clock" in said
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,8 @@ def test_what_is_kept_is_explained_again_without_a_gpu(fake: Path, capsys: Captu
         for which in ("explained", "versus"):
             del found[which]["how"]
     assert first == again
+    assert main(["explain", "WarpTile", "4096", *stored]) == BAD_INPUT
+    assert "has 2 pages of ncu for 1 rows" in capsys.readouterr().err
 
 
 def test_a_stored_record_is_explained_by_its_models(fake: Path, capsys: Capture) -> None:

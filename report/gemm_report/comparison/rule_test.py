@@ -122,6 +122,8 @@ def test_a_case_that_scatters_keeps_its_own_spread() -> None:
     assert found.cases[0].verdict is Verdict.AMBIGUOUS
     assert found.cases[0].sd > 5 * found.cases[1].sd
     assert found.unseen(0.05) == 1
+    base[:, 0] = new[:, 0] = [0.0, 0.02, 0.045]
+    assert judged((base, new + 0.05)).cases[0].verdict is Verdict.SLOWER, "with all others"
 
 
 @pytest.mark.parametrize(

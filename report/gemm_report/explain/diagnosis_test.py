@@ -262,6 +262,7 @@ def of_l2(count: float) -> tuple[Level, ...]:
         ),
         (BARE, ["tail wave", "unknown"]),
         (CAPPED, ["power-capped", "unknown"]),
+        (replace(CAPPED, throttled_share=0.4), ["unknown"]),
         (MANY, ["host-bound", "unknown"]),
         (replace(MANY, launches=2), ["unknown"]),
         (replace(MANY, launch="graph"), ["unknown"]),

@@ -20,16 +20,12 @@ from gemm_report.text import (
 
 _STALLS = 5
 _SOME = 1e-3  # of what a memory can do
+# Others are those of Python.
 _FORMATS: dict[str, Callable[..., str]] = {
-    "B": lambda value: f"{value} B",
     "MHz": megahertz,
-    "W": lambda value: f"{value:.0f} W",
-    "decimals": lambda value: f"{value:.2f}",
     "digits": significant,
-    "of 32": lambda value: f"{value:.1f} of 32",
     "percent": percent,
-    "s": lambda value: quantity(value, "s"),
-    "text": str,
+    "seconds": lambda value: quantity(value, "s"),
     "times": times,
     "words": ", ".join,
 }
@@ -141,7 +137,7 @@ def _facts(seen: Observations) -> dict[str, str]:
         if what == "pipes":
             facts |= {name.format(pipe): percent(used) for pipe, used in value}
         elif value not in (None, ()):
-            facts[name] = _FORMATS[form](value)
+            facts[name] = _FORMATS.get(form, form.format)(value)
     return facts | {
         f"warps {words} ({reason})": percent(share)
         for reason, words, share in stall_ranking(seen)[:_STALLS]

@@ -214,9 +214,10 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     code, found = report(folder)
     assert code == 1
     assert (found[0]["pci_bus_id"], found[0]["state"]) == (gpus[2].bus, "missing")
-    _, found = report(folder, "--nodes", "n0001,n0002", "--gpus", 9)
-    named = [(gpu["node"], gpu["pci_bus_id"]) for gpu in found if gpu["state"] == "missing"]
-    assert named == [("n0001", gpus[2].bus), ("n0001", "?"), ("n0002", "?")]
+    for options, unlisted in (((), []), (("--gpus", 9), [("n0001", "?")])):
+        _, found = report(folder, "--nodes", "n0001,n0002", *options)
+        named = [(gpu["node"], gpu["pci_bus_id"]) for gpu in found if gpu["state"] == "missing"]
+        assert named == [("n0001", gpus[2].bus), *unlisted, ("n0002", "?")]
 
 
 def test_bad_input_has_a_line_each_and_loses_nothing(

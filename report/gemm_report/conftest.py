@@ -113,13 +113,12 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def rewritten(gpu_path: Path, tmp_path: Path) -> Callable[..., Path]:
-    """Writes gpu_path under a name, every time and clock scaled, after `change` was made to it."""
+    """Writes gpu_path under a name, every time scaled, after `change` was made to it."""
 
     def write(
         name: str,
         factor: float = 1.0,
         change: Callable[[Any], object] = lambda document: None,
-        clock: float = 1.0,
     ) -> Path:
         document = json.loads(gpu_path.read_text(encoding="utf-8"))
         for benchmark in document["benchmarks"]:
@@ -127,11 +126,6 @@ def rewritten(gpu_path: Path, tmp_path: Path) -> Callable[..., Path]:
             if row and row["seconds"]:
                 row["seconds"] = {key: factor * value for key, value in row["seconds"].items()}
                 row["samples_seconds"] = [factor * each for each in row["samples_seconds"]]
-                row["samples_sm_hz"] = [clock * hz for hz in row.get("samples_sm_hz", [])]
-                for key in ("sm_hz", "sm_hz_by_timer"):
-                    if row["clocks"] and row["clocks"][key]:
-                        readings = row["clocks"][key].items()
-                        row["clocks"][key] = {what: clock * hz for what, hz in readings}
         change(document)
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,15 +1,10 @@
 import math
 import re
-from pathlib import Path
-from typing import Any
-
-import pytest
 
 from gemm_report.comparison.conftest import side
 from gemm_report.comparison.output_test import NASTY, comparison
 from gemm_report.comparison.page import page
 from gemm_report.comparison.verdict import compare
-from gemm_report.pages.browser_test import axe_findings
 
 
 def test_the_verdict_comes_first() -> None:
@@ -40,13 +35,3 @@ def test_names_full_of_html_stay_text() -> None:
     assert made.count("<script") == 1
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in made
     assert "\x1b" not in made
-
-
-def test_axe_finds_nothing_serious(tmp_path: Path, chromium: Any) -> None:
-    axe = pytest.importorskip("axe_playwright_python", reason="pip install axe-playwright-python")
-    path = tmp_path / "index.html"
-    path.write_text(page(comparison(["one", "two"])), encoding="utf-8")
-    chromium.get_log("browser")
-    chromium.get(path.as_uri())
-    assert axe_findings(chromium, axe) == []
-    assert chromium.get_log("browser") == []

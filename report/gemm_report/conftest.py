@@ -1,6 +1,5 @@
 """The stored records that the tests read."""
 
-import dataclasses
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gemm_report.record import Clocks, Kernel, Range, Record, Traffic, read_record
+from gemm_report.record import Clocks, Range, Record, read_record
 
 TESTDATA = Path(__file__).with_name("testdata")
 
@@ -59,32 +58,6 @@ def ladder(ladder_path: Path) -> Record:
 def cpu() -> Record:
     """A made-up CPU: no roof known, interrupted."""
     return read_record(TESTDATA / "cpu.json")
-
-
-@pytest.fixture(scope="session")
-def crowd(gpu: Record) -> Record:
-    """25 kernels of which the first 24 are almost equally fast."""
-    row = next(row for row in gpu.rows if row.kernel == "Tiled" and row.status == "timed")
-    speeds = [2e13 * 1.001**i for i in range(24)] + [1e11]
-    kernels = [Kernel(f"Kernel{i}", "simt", i, "") for i in range(25)]
-    rows = [
-        dataclasses.replace(row, kernel=kernel.name, m=size, n=size, k=size, flop_per_second=speed)
-        for kernel, speed in zip(kernels, speeds, strict=True)
-        for size in (1024, 4096)
-    ]
-    return dataclasses.replace(gpu, kernels=tuple(kernels), rows=tuple(rows))
-
-
-@pytest.fixture(scope="session")
-def tower(crowd: Record, ladder: Record) -> Record:
-    """A crowd with modelled bytes, on a GPU whose memories were measured."""
-    rows = [
-        dataclasses.replace(row, traffic=Traffic(row.flop / 600, row.flop / (1 + i), row.flop / 2))
-        for i, row in enumerate(crowd.rows)
-    ]
-    library = [row for row in ladder.rows if row.family == "library"]
-    kernels = (*crowd.kernels, *(k for k in ladder.kernels if k.family == "library"))
-    return dataclasses.replace(ladder, kernels=kernels, rows=(*rows, *library))
 
 
 @pytest.fixture(scope="session")

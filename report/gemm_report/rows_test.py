@@ -11,7 +11,6 @@ from gemm_report.rows import (
     ladder_precisions,
     ladder_size,
     libraries,
-    limits,
     natural,
     rungs,
 )
@@ -96,16 +95,6 @@ def test_the_ladder_stands_at_4096_or_where_most_kernels_are(
     assert ladder_size([slab, *cubes(gpu.rows[0], **sizes)]) == expected
 
 
-def test_a_step_is_over_the_fastest_variant_of_the_kernel_below(ladder: Record) -> None:
-    found = {rung.row.label: rung for rung in rungs(ladder, "f32")}
-    assert list(found)[:3] == ["NaiveUncoalesced", "Naive", "NaiveTransposed/transpose:timed"]
-    assert found["NaiveUncoalesced"].step is None
-    assert found["Naive"].step == pytest.approx(6.08 / 0.496)
-    assert found["Tiled/tile:16"].below == found["Tiled/tile:32"].below
-    assert found["BlockTile1D"].below == found["Tiled/tile:32"].row
-    assert [row.label for row in libraries(ladder, "f32")] == ["cuBLAS/math:pedantic"]
-
-
 def test_f32_has_a_ladder_with_two_kernels_and_the_others_with_four(ladder: Record) -> None:
     assert ladder_precisions(ladder) == ["f32"], "s32 has two kernels"
     more = [dataclasses.replace(row, precision="s32") for row in ladder.rows]
@@ -121,16 +110,6 @@ def test_other_implementations_are_no_rungs_and_no_libraries(ladder: Record) -> 
     assert [row.kernel for row in at_size(both, "f32") if row.is_peer] == ["Numba"]
     for each in (rungs, libraries):
         assert each(both, "f32") == each(ladder, "f32")
-
-
-def test_limits_come_lowest_first_and_bank_conflicts_count(ladder: Record, gpu: Record) -> None:
-    found = {rung.row.label: limits(ladder, rung.row) for rung in rungs(ladder, "f32")}
-    assert [limit.resource for limit in found["Naive"]] == ["L2", "FP32 FMA", "DRAM"]
-    assert found["Naive"][0].flop_per_second == pytest.approx(0.4 * 9.89e12, rel=1e-5)
-    conflicted = found["TiledTransposedStore"][0]
-    assert conflicted.resource == "shared memory"
-    assert conflicted.flop_per_byte == pytest.approx(0.0155, rel=1e-5)
-    assert limits(gpu, gpu.rows[0]) == [], "no model, no limit"
 
 
 @pytest.mark.parametrize(

@@ -126,24 +126,12 @@ def markdown_table(
 
 
 def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Numbers with all their digits; an empty cell is not known; no text becomes a formula."""
+    """Numbers with all their digits; an empty cell is not known."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(map(cell, header))
+        writer.writerow(header)
         for row in rows:
-            writer.writerow(map(cell, row))
-
-
-def cell(value: object) -> object:
-    """What is written for a value: a text that would be a formula gets an apostrophe."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str) and value.startswith(("=", "+", "-", "@")):
-        try:
-            float(value)
-        except ValueError:
-            return f"'{value}"
-    return value
+            writer.writerow(str(each).lower() if isinstance(each, bool) else each for each in row)
 
 
 @contextlib.contextmanager

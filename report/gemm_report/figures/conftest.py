@@ -1,26 +1,21 @@
 """Records that were measured, and what is cut out of them."""
 
 import dataclasses
+import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gemm_report.record import Record, read_record
+from gemm_report.record import Kernel, Record, Traffic, read_record
 
 RESULTS = Path(__file__).parents[3] / "results"
 
 
 @pytest.fixture(scope="session")
 def h200() -> Record:
-    """The default suite: 372 rows in eight precisions, as if power was read for long enough."""
-    record = read_record(RESULTS / "nvidia-h200" / "20261122T190535Z-ffd85c8f2be2.json.gz")
-    rows = (
-        dataclasses.replace(row, clocks=dataclasses.replace(row.clocks, readings=100))
-        if row.clocks
-        else row
-        for row in record.rows
-    )
-    return dataclasses.replace(record, rows=tuple(rows))
+    """The default suite: 372 rows in eight precisions."""
+    return read_record(RESULTS / "nvidia-h200" / "20261122T190535Z-ffd85c8f2be2.json.gz")
 
 
 @pytest.fixture(scope="session")
@@ -30,13 +25,20 @@ def epyc() -> Record:
 
 
 @pytest.fixture(scope="session")
-def equal(crowd: Record) -> Record:
-    """25 kernels that are equally fast."""
-    rows = tuple(dataclasses.replace(row, flop_per_second=2e13) for row in crowd.rows)
-    return dataclasses.replace(crowd, rows=rows)
+def tower(gpu: Record, ladder: Record) -> Record:
+    """25 kernels, all but one equally fast, with modelled bytes."""
+    row = next(row for row in gpu.rows if row.kernel == "Tiled" and row.status == "timed")
+    kernels = [Kernel(f"Kernel{i}", "simt", i, "") for i in range(25)]
+    rows = []
+    for kernel, size in itertools.product(kernels, (1024, 4096)):
+        its: dict[str, Any] = {"m": size, "n": size, "k": size, "kernel": kernel.name}
+        its["flop_per_second"] = 2e13 if kernel.rung else 1e11
+        its["traffic"] = Traffic(row.flop / 600, row.flop / (1 + kernel.rung), row.flop / 2)
+        rows.append(dataclasses.replace(row, **its))
+    return dataclasses.replace(ladder, kernels=tuple(kernels), rows=tuple(rows))
 
 
 @pytest.fixture(scope="session")
 def bare(tower: Record) -> Record:
-    """A crowd without any roof."""
+    """The same without any roof."""
     return dataclasses.replace(tower, ceilings=(), measured_ceilings=())

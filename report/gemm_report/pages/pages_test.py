@@ -57,10 +57,6 @@ def section(page: str, name: str) -> str:
     return found[0]
 
 
-def details(page: str, name: str) -> str:
-    return page.partition(f'<details id="{name}"')[2].partition("</details>")[0]
-
-
 def timed(record: Record, kernel: str = "Naive", **changes: Any) -> Row:
     found = (r for r in record.rows_with("timed") if r.kernel == kernel and r.is_cube)
     row = next(r for r in found if (r.precision, r.m) == ("f32", 4096))
@@ -71,7 +67,7 @@ def of(record: Record, *rows: Row) -> Record:
     return dataclasses.replace(record, rows=rows)
 
 
-@pytest.mark.parametrize("which", ["gpu", "cpu", "ladder"])
+@pytest.mark.parametrize("which", ["gpu", "cpu", "ladder", "unusual"])
 def test_a_page_tells(which: str, request: pytest.FixtureRequest, snapshot: Any) -> None:
     page = record_page(
         request.getfixturevalue(which), [Picture("ladder_bf16", "x.", Html("<i></i>"))]
@@ -200,52 +196,37 @@ def test_figures_come_in_their_order_and_problems_lead_to_their_rows(gpu: Record
     assert cell and " of cuBLAS" in cell[2]
 
 
-def test_what_was_unusual_around_the_run_is_one_line(gpu: Record) -> None:
-    row = dataclasses.replace(gpu.rows[0], departures=(Departure(BUSY_HOST, 0.6, doubt=True),))
-    unusual = dataclasses.replace(
+@pytest.fixture
+def unusual(gpu: Record) -> Record:
+    """A busy host, another process, injected code, libraries; a suspect row and one in doubt."""
+    (failed,) = gpu.rows_with("failed")
+    busy = (Departure(BUSY_HOST, 0.6, doubt=True), Departure("few-launches", 1))
+    doubted = dataclasses.replace(gpu.rows_with("timed")[0], k=5, departures=busy)
+    first, *others = gpu.ceilings
+    wrong = dataclasses.replace(first, contradiction="X_mma reaches 0.25 of the table's rate")
+    return dataclasses.replace(
         gpu,
         environment=Environment({"OMP_NUM_THREADS": "4"}, {"CUBLAS_X": "eager"}, ("lib.so",)),
         host=Host(cpus=2, busy_share=0.6, steal_share=0.0),
         health=Health(Readings(other_processes=2), Readings(other_processes=0)),
         libraries=(Library("cuBLAS", "13.1.0", "libcublas.so.13"), Library("X", "2", None, "one")),
-        rows=(row, *gpu.rows[1:]),
+        ceilings=(wrong, wrong, *others),
+        rows=(*gpu.rows, doubted, dataclasses.replace(failed, k=3, suspect=True)),
     )
-    told = text(section(record_page(unusual, []), "conditions"))
-    assert (
-        "Environment OMP_NUM_THREADS=4; removed: CUBLAS_X=eager; injected: lib.so; "
-        "busy host: others had 60.0 % of its CPUs; other processes on the GPU: 2"
-    ) in told
-    assert "Libraries cuBLAS 13.1.0, X 2 (one)" in told
-    usual = text(section(record_page(gpu, []), "conditions"))
-    assert "Environment" not in usual and "Libraries" not in usual
 
 
-def test_rows_are_counted_by_state_and_the_counts_filter(gpu: Record) -> None:
-    (failed,) = gpu.rows_with("failed")
-    suspect = dataclasses.replace(failed, k=3, suspect=True)
-    doubt = (Departure("clock-drift", 0.1, doubt=True), Departure("few-launches", 1))
-    timed_rows = gpu.rows_with("timed")
-    unsure = dataclasses.replace(timed_rows[0], k=5, departures=doubt)
-    assert (states(gpu, failed), states(gpu, suspect)) == (("failed",), ("suspect",))
-    assert "in doubt" in states(gpu, unsure)
-    setting = dataclasses.replace(unsure, departures=doubt[1:])
-    assert "in doubt" not in states(gpu, setting)
-    page = record_page(of(gpu, *gpu.rows, suspect, unsure), [])
+def test_rows_are_counted_by_state_and_the_counts_filter(gpu: Record, unusual: Record) -> None:
+    page = record_page(unusual, [])
     counts = dict(re.findall(r"<a href=\"#state=([a-z -]+)\"[^>]*><strong>(\d+)<", page))
-    assert counts["verified"] == str(len(timed_rows) + 1)
+    assert counts["verified"] == str(len(gpu.rows_with("timed")) + 1)
     assert (counts["failed"], counts["suspect"]) == ("1", "1")
     assert "untimed" not in counts, "what is not there has no count"
     for state, count in counts.items():
         assert f'<option value="{state}">{state} ({count})</option>' in page
-
-
-def test_peaks_are_those_in_use_and_say_where_table_and_probe_disagree(gpu: Record) -> None:
-    first, *others = gpu.ceilings
-    wrong = dataclasses.replace(first, contradiction="X_mma reaches 0.25 of the table's rate")
-    changed = dataclasses.replace(of(gpu, timed(gpu)), ceilings=(wrong, wrong, *others))
-    told = text(details(record_page(changed, []), "peaks"))
-    assert told.count("X_mma reaches 0.25 of the table") == 1
-    assert "FP32 FMA 66.9 TFLOP/s 65.6 TFLOP/s" in told and "BF16" not in told
+    doubted = unusual.rows[-2]
+    assert "in doubt" in states(unusual, doubted)
+    setting = dataclasses.replace(doubted, departures=doubted.departures[1:])
+    assert "in doubt" not in states(unusual, setting)
 
 
 def test_a_row_without_a_time_has_no_numbers_and_points_are_aligned(gpu: Record) -> None:

@@ -633,11 +633,6 @@ class Row:
         return self.m * self.n * self.k
 
     @property
-    def ordinal(self) -> str:
-        """Behind its name, which repetition it is; nothing behind the first."""
-        return f" (repetition {self.repetition + 1})" if self.repetition else ""
-
-    @property
     def joules(self) -> float | None:
         """Of one launch: the median power of the board times the median time."""
         power = self.power_w
@@ -803,11 +798,6 @@ class Record(Run):
         """The commit with 12 digits, and whether the sources differed from it."""
         clean = self.commit.removesuffix("-dirty")
         return clean[:12] + self.commit[len(clean) :]
-
-    @property
-    def precision_names(self) -> list[str]:
-        """In the order of the ladder."""
-        return [precision.name for precision in self.precisions]
 
     def compute_roofs(self, precision: str) -> list[Ceiling]:
         """The known compute roofs of a precision, highest first."""

@@ -17,11 +17,12 @@ _BEHIND = {"library": 1, "peer": 2}
 def ordered_rows(record: Record) -> list[Row]:
     """All rows: by precision, rung, variant and problem."""
     # Libraries come after the last rung, and other implementations after them.
+    order = [each.name for each in record.precisions]
     rungs = {k.name: (_BEHIND.get(k.family, 0), k.rung) for k in record.kernels}
     return sorted(
         record.rows,
         key=lambda row: (
-            record.precision_names.index(row.precision),
+            order.index(row.precision),
             rungs.get(row.kernel, (1, 0)),
             natural(row.kernel_label),
             TRANSFERS.index(row.transfer) if row.transfer else -1,

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -112,38 +111,19 @@ def draw(record: Record, colors: Colors) -> Figure:
     _draw_pairs(made, pairs, shares, prefix, colors)
     limit = record.device.power_limit_w
     where = f"arithmetic{f' at {limit:.0f} W' if limit and nominal is not compute else ''}"
-    _write(
-        above,
-        (high / 1.1, scaled(peak, prefix) * 0.55),
-        f"{where}: {quantity(peak, unit[1:])}",
-        "right",
-    )
+    left, right, bottom = ridge / 1.1, high / 1.1, above.get_ylim()[0] * 1.15
+    bold: dict[str, Any] = {"size": 8, "weight": "bold", "va": "top"}
+    light: dict[str, Any] = {"size": 8, "va": "bottom"}
+    soft = light | {"color": colors.soft}
+    said = f"{where}: {quantity(peak, unit[1:])}"
+    above.text(right, scaled(peak, prefix) * 0.55, said, ha="right", **bold)
     if nominal is not compute:
         said = f"data sheet: {quantity(top, unit[1:])}"
-        _write(
-            above,
-            (high / 1.1, scaled(top, prefix) * 1.04),
-            said,
-            "right",
-            va="bottom",
-            weight="normal",
-        )
-    beside: dict[str, Any] = {"va": "bottom", "weight": "normal", "color": colors.soft}
-    bottom = above.get_ylim()[0] * 1.15
-    _write(
-        above,
-        (ridge / 1.1, bottom),
-        f"bound by memory: {quantity(slope, 'B/s')}",
-        "right",
-        **beside,
-    )
-    _write(above, (ridge * 1.1, bottom), "bound by arithmetic", "left", **beside)
+        above.text(right, scaled(top, prefix) * 1.04, said, ha="right", **light)
+    said = f"bound by memory: {quantity(slope, 'B/s')}"
+    above.text(left, bottom, said, ha="right", **soft)
+    above.text(ridge * 1.1, bottom, "bound by arithmetic", ha="left", **soft)
     return made
-
-
-def _write(axes: Axes, at: tuple[float, float], said: str, side: str, **looks: Any) -> None:
-    found: dict[str, Any] = {"va": "top", "weight": "bold", "size": 8} | looks
-    axes.text(*at, said, ha=side, **found)
 
 
 def _draw_pairs(

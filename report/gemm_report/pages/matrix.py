@@ -55,23 +55,13 @@ def _line(
 
 
 def _cell(head: str, pair: Pair | None, ratio: float | None, anchors: Anchors) -> dict[str, object]:
+    found: dict[str, object] = {"head": head, "said": "-", "title": "", "link": None}
     if ratio is None:
-        return {
-            "verdict": "none",
-            "said": "-",
-            "title": "",
-            "head": head,
-            "strength": 0,
-            "link": None,
-        }
+        return found | {"verdict": "none", "strength": 0}
     strength = _MOST * (0.35 + 0.65 * min(abs(ratio - 1) / _FULL, 1))
-    found: dict[str, object] = {
-        "said": f"{ratio:.2f}",
-        "head": head,
-        "strength": f"{100 * strength:.0f}",
-    }
+    found |= {"said": f"{ratio:.2f}", "strength": f"{100 * strength:.0f}"}
     if pair is None:
-        return found | {"verdict": "tie", "title": "geometric mean over all problems", "link": None}
+        return found | {"verdict": "tie", "title": "geometric mean over all problems"}
     low, high = pair.interval
     title = f"{pair.ours.label}, {pair.ours.size}: {ratio:.3f} ({low:.3f} to {high:.3f}) of "
     title += pair.library.label if pair.library else pair.opponent

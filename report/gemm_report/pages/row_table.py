@@ -119,7 +119,7 @@ def _cells(record: Record, row: Row, prefix: str) -> list[Cell | str]:
         if each != "verified"
     )
     return [
-        row.label + row.ordinal,
+        row.label + (f" (repetition {row.repetition + 1})" if row.repetition else ""),
         Cell(precision_name(row.precision), choices=(row.precision,)),
         row.size,
         _number(rate, rate and _aligned(significant(scaled(rate, prefix)))),

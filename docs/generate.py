@@ -77,12 +77,20 @@ def _cells(row: Row) -> str:
 
 
 def options(program: Path) -> str:
-    """docs/options.md, from the program's own table."""
-    command = [str(program), "--gemm_list_options"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    head = "# Options of gemm_bench\n\n<!-- Written by docs/generate.py. -->\n\n"
-    own = "Google Benchmark's own options keep their meaning; `gemm_bench --help` lists them.\n"
-    return f"{head}{own}\n{listed.strip()}\n"
+    """docs/options.md, from what --help says."""
+    said = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+    page = "# Options of gemm_bench\n\n<!-- Written by docs/generate.py. -->\n\n"
+    page += "Google Benchmark's own options keep their meaning; `gemm_bench --help` lists them.\n"
+    for group in re.findall(r"^[A-Z].*:\n(?:  .*\n)+", said.replace("|", "\\|"), re.MULTILINE):
+        title, _, lines = group.partition(":\n")
+        if "--gemm_" not in lines:
+            continue
+        page += f"\n## {title}\n\n| Option | Default | Meaning |\n| --- | --- | --- |\n"
+        for line in re.sub(r"\n {9,}", " ", lines).splitlines():
+            usage, _, meaning = line.strip().partition("  ")
+            what, _, default = meaning.strip().removesuffix(")").partition(" (default: ")
+            page += f"| `{usage}` | {default} | {what if default else meaning.strip()} |\n"
+    return page
 
 
 def with_region(page: str, name: str, content: str) -> str:

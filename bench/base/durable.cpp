@@ -1,14 +1,13 @@
 #include "bench/base/durable.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <ios>
 #include <stdexcept>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -21,14 +20,12 @@ std::runtime_error cannot_write(const std::filesystem::path& path, int error) {
 }
 
 // False, with errno, on failure.
-bool write_all(const File& to, std::string_view text) {
-  while (to && !text.empty()) {
-    const ssize_t written = write(to.descriptor(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return static_cast<bool>(to);
+bool write_whole(const std::filesystem::path& file, const std::string& text,
+                 std::ios::openmode how) {
+  std::ofstream out(file, std::ios::binary | how);
+  out << text;
+  out.close();
+  return static_cast<bool>(out);
 }
 
 }  // namespace
@@ -56,8 +53,7 @@ bool is_stream(const std::filesystem::path& path) {
 
 void write_atomically(const std::filesystem::path& path, const std::string& text) {
   if (is_stream(path)) {
-    const File stream(open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-    if (!write_all(stream, text)) throw cannot_write(path, errno);
+    if (!write_whole(path, text, std::ios::app)) throw cannot_write(path, errno);
     return;
   }
   std::error_code error;
@@ -66,8 +62,8 @@ void write_atomically(const std::filesystem::path& path, const std::string& text
     target = path.parent_path() / std::filesystem::read_symlink(path, error);
   if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), error);
   const std::string part = target.string() + ".part" + std::to_string(getpid());
-  const File file(open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (write_all(file, text) && std::rename(part.c_str(), target.c_str()) == 0) return;
+  if (write_whole(part, text, std::ios::trunc) && std::rename(part.c_str(), target.c_str()) == 0)
+    return;
   const int why = errno;
   unlink(part.c_str());
   throw cannot_write(path, why);

@@ -1,13 +1,13 @@
 // Ctrl-C and SIGTERM set a flag that is read between launches; the second signal ends the process.
 #pragma once
 
-#include <stdexcept>
+#include "bench/base/device_errors.hpp"
 
 namespace gemm::bench {
 
 // The user pressed Ctrl-C.
-struct Interrupted : std::runtime_error {
-  Interrupted() : std::runtime_error("interrupted") {}
+struct Interrupted : EndsTheRun {
+  Interrupted() : EndsTheRun("interrupted") {}
 };
 
 void watch_for_interrupt();

@@ -51,13 +51,8 @@ std::string one_line(std::string_view text, std::size_t longest) {
 
 std::string quote_lines(std::string_view text) {
   std::string all;
-  std::size_t end = 0;
-  for (std::size_t start = 0; start < text.size(); start = end + 1) {
-    end = text.find('\n', start);
-    const std::string_view line = text.substr(start, end - start);
+  for (const std::string& line : parts_of(std::string(text), '\n'))
     all += "| " + one_line(line, line.size()) + "\n";
-    if (end == std::string_view::npos) break;
-  }
   return all;
 }
 
@@ -68,9 +63,9 @@ std::vector<std::string> parts_of(const std::string& list, char separator) {
   return parts;
 }
 
-std::string list_of(const std::vector<std::string>& items) {
+std::string list_of(const std::vector<std::string>& items, const char* separator) {
   std::string list;
-  for (const std::string& item : items) list += (list.empty() ? "" : ", ") + item;
+  for (const std::string& item : items) list += (list.empty() ? "" : separator) + item;
   return list;
 }
 

@@ -29,7 +29,7 @@ std::string quote_lines(std::string_view text);
 std::vector<std::string> parts_of(const std::string& list, char separator = ',');
 
 // "a, b"
-std::string list_of(const std::vector<std::string>& items);
+std::string list_of(const std::vector<std::string>& items, const char* separator = ", ");
 
 // The number that is the whole text; nothing for any other text.
 template <typename T>

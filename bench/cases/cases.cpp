@@ -1,8 +1,9 @@
 #include "bench/cases/cases.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <iterator>
+
+#include "bench/base/text.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -82,40 +83,18 @@ bool asks_for_end_to_end(const std::string& filter) {
   return !filter.starts_with('-') && filter.find(kEndToEnd) != std::string::npos;
 }
 
-bool Baseline::means(const RegisteredKernel& other) const {
-  return kernel == "library" ? other.is_library() : kernel == other.name || kernel == other.label();
+bool is_meant(const std::string& name, const RegisteredKernel& kernel) {
+  return name == "library" ? kernel.is_library() : name == kernel.name || name == kernel.label();
 }
 
-std::vector<Baseline> parse_versus(const std::string& text) {
-  std::vector<Baseline> named;
-  std::size_t end = 0;
-  for (std::size_t start = 0; end != std::string::npos; start = end + 1) {
-    end = text.find(',', start);
-    const std::string item = text.substr(start, end - start);
-    const std::size_t colon = item.find(':');  // parameters have one, too, behind a slash
-    const auto precision = precision_named(item.substr(0, colon));
-    const bool has_precision = colon != std::string::npos && precision;
-    named.push_back(
-        {has_precision ? item.substr(colon + 1) : item, has_precision ? precision : std::nullopt});
-  }
-  return named;
-}
-
-std::vector<Case> baselines_of(const Case& which, const std::vector<Baseline>& named,
-                               bool variants) {
+std::vector<Case> baselines_of(const Case& which, const std::string& versus, bool variants) {
   const Problem& p = which.problem;
-  const auto add = [&](std::vector<Case>& baselines, const Baseline& baseline) {
-    for (const Case& one : make_cases({{p.m, p.n, p.k}}, {baseline.precision.value_or(p.precision)},
-                                      which.kernel->runs_on, variants, {p.layout}))
-      if (baseline.means(*one.kernel) && !has(baselines, one)) baselines.push_back(one);
-  };
+  const auto all =
+      make_cases({{p.m, p.n, p.k}}, {p.precision}, which.kernel->runs_on, variants, {p.layout});
   std::vector<Case> baselines;
-  for (const Baseline& baseline : named)
-    if (!baseline.precision) add(baselines, baseline);
-  if (!baselines.empty()) return baselines;
-  for (const Baseline& baseline : named)
-    if (baseline.precision && traits_of(*baseline.precision).input == traits_of(p.precision).input)
-      add(baselines, baseline);
+  for (const std::string& name : parts_of(versus))
+    for (const Case& one : all)
+      if (is_meant(name, *one.kernel) && !has(baselines, one)) baselines.push_back(one);
   return baselines;
 }
 

@@ -46,22 +46,11 @@ std::vector<Case> end_to_end_cases(const std::vector<Case>& cases);
 // times as many as the others.
 bool asks_for_end_to_end(const std::string& filter);
 
-// An item of --gemm_versus: "library", "cuBLAS" or "cuBLAS/math:pedantic" in the precision of the
-// row, or "f32:cuBLAS" in another.
-struct Baseline {
-  std::string kernel;
-  std::optional<Precision> precision;
+// Whether an item of --gemm_versus means the kernel: "library", "cuBLAS", "cuBLAS/math:pedantic".
+bool is_meant(const std::string& name, const RegisteredKernel& kernel);
 
-  bool means(const RegisteredKernel& other) const;
-};
-
-// By commas; at least one.
-std::vector<Baseline> parse_versus(const std::string& text);
-
-// Which cases to interleave a case with: those named without a precision or, where none of them
-// computes the problem, those with one, if their operands are of the same type. May contain the
-// case itself.
-std::vector<Case> baselines_of(const Case& which, const std::vector<Baseline>& named,
-                               bool variants);
+// The kernels that `versus`, the list of --gemm_versus, names, on the problem of a case. May
+// contain the case itself.
+std::vector<Case> baselines_of(const Case& which, const std::string& versus, bool variants);
 
 }  // namespace gemm::bench

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,12 +33,9 @@ std::vector<std::string> names_of(const std::vector<Case>& cases) {
   return names;
 }
 
-TEST(Case, IsNamedAfterKernelParametersPrecisionAndShape) {
+TEST(Case, IsNamedAfterKernelParametersLayoutPrecisionAndShape) {
   EXPECT_EQ((Case{&ours(), {1024, 1024, 768, Precision::f32}}.name()),
             "Tiled/tile:16/f32/1024x1024x768");
-}
-
-TEST(Case, NamesALayoutThatIsNotNn) {
   EXPECT_EQ((Case{&ours(), {64, 32, 16, Precision::bf16, Layout::nt}}.name()),
             "Tiled/tile:16/layout:nt/bf16/64x32x16");
 }
@@ -79,50 +75,26 @@ TEST(Cases, EndToEndAreOfLayoutNnAlone) {
   EXPECT_EQ(end_to_end_cases(cases).size(), std::size(kTransfers));
 }
 
-TEST(Versus, ReadsKernelsAndTheirPrecisions) {
-  const auto named = parse_versus("cuBLAS/math:default,f32:cuBLAS/math:pedantic,f33:X");
-  ASSERT_EQ(named.size(), 3U);
-  EXPECT_EQ(named[0].kernel, "cuBLAS/math:default");
-  EXPECT_EQ(named[0].precision, std::nullopt);
-  EXPECT_EQ(named[1].kernel, "cuBLAS/math:pedantic");
-  EXPECT_EQ(named[1].precision, Precision::f32);
-  EXPECT_EQ(named[2].kernel, "f33:X");
-  EXPECT_EQ(parse_versus("").size(), 1U) << "which means no kernel, and is refused";
-  EXPECT_EQ(parse_versus("library,").back().kernel, "");
-}
-
 TEST(Versus, MeansKernelsByNameByLabelOrAsALibrary) {
   RegisteredKernel kernel = ours();
-  EXPECT_TRUE((Baseline{"Tiled"}.means(kernel)));
-  EXPECT_TRUE((Baseline{"Tiled/tile:16"}.means(kernel)));
-  EXPECT_FALSE((Baseline{"Tiled/tile:32"}.means(kernel)));
-  EXPECT_FALSE((Baseline{"library"}.means(kernel)));
+  for (const char* name : {"Tiled", "Tiled/tile:16"}) EXPECT_TRUE(is_meant(name, kernel)) << name;
+  for (const char* name : {"Tiled/tile:32", "library", ""})
+    EXPECT_FALSE(is_meant(name, kernel)) << name;
   kernel.family = "library";
-  EXPECT_TRUE((Baseline{"library"}.means(kernel)));
-}
-
-std::vector<std::string> baselines(const Problem& p, const std::string& versus) {
-  return names_of(baselines_of({&ours(), p}, parse_versus(versus), false));
+  EXPECT_TRUE(is_meant("library", kernel));
 }
 
 TEST(Versus, TakesAllThatAreNamedOnTheSameProblem) {
+  const auto baselines = [](const Problem& p, const std::string& versus) {
+    return names_of(baselines_of({&ours(), p}, versus, false));
+  };
   const Problem p{8, 9, 10, Precision::f32};
   EXPECT_EQ(baselines(p, "CpuNaive"), std::vector<std::string>{"CpuNaive/f32/8x9x10"});
   EXPECT_EQ(baselines(p, "CpuNaive,CpuBlocked,CpuNaive"),
             (std::vector<std::string>{"CpuNaive/f32/8x9x10", "CpuBlocked/f32/8x9x10"}));
-  EXPECT_TRUE(baselines({8, 9, 10, Precision::f32, Layout::tn}, "CpuNaive").empty())
-      << "it reads nn alone";
-}
-
-TEST(Versus, TakesAnotherPrecisionWhereNoOtherBaselineComputesThatOfTheRow) {
-  const std::vector<std::string> in_f32{"CpuNaive/f32/8x9x10"};
-  EXPECT_EQ(baselines({8, 9, 10, Precision::tf32}, "CpuBlocked,f32:CpuNaive"), in_f32);
-  EXPECT_EQ(baselines({8, 9, 10, Precision::f32}, "CpuBlocked,f32:CpuNaive"),
-            std::vector<std::string>{"CpuBlocked/f32/8x9x10"});
-  EXPECT_EQ(baselines({8, 9, 10, Precision::f32}, "f32:CpuNaive"), in_f32);
-  EXPECT_TRUE(baselines({8, 9, 10, Precision::tf32}, "CpuNaive").empty()) << "none was named";
-  EXPECT_TRUE(baselines({8, 9, 10, Precision::bf16}, "f32:CpuNaive").empty())
-      << "its operands are others";
+  for (const Problem& other :
+       {Problem{8, 9, 10, Precision::f32, Layout::tn}, Problem{8, 9, 10, Precision::tf32}})
+    EXPECT_TRUE(baselines(other, "CpuNaive").empty()) << "it computes nn in f32 alone";
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gemm::bench {
@@ -16,8 +18,8 @@ namespace {
 // As the suite sees it: the kernels of this build, and one of a GPU, which a build without CUDA
 // lacks.
 const std::vector<Case>& suite(Device::Kind kind) {
-  static const bool added = [] {
-    for (const char* name : {"Best", "Rung", "cuBLAS", "cuBLASLt"}) {
+  [[maybe_unused]] static const bool added = [] {
+    for (const char* name : {"Best", "Rung", "SplitK", "cuBLAS", "cuBLASLt"}) {
       RegisteredKernel kernel;
       kernel.name = name;
       kernel.runs_on = Device::Kind::gpu;
@@ -36,66 +38,43 @@ const std::vector<Case>& suite(Device::Kind kind) {
   static const auto all = [](const Case& one) { return one.kernel->name != "SplitK"; };
   static const std::vector<Case> cpu = default_suite(Device::Kind::cpu, all),
                                  gpu = default_suite(Device::Kind::gpu, all);
-  EXPECT_TRUE(added);
   return kind == Device::Kind::cpu ? cpu : gpu;
-}
-
-bool is_cube(const Problem& p) { return p.m == p.n && p.n == p.k; }
-
-std::map<std::string, std::set<std::int64_t>> sizes_of(Device::Kind kind, Precision precision) {
-  std::map<std::string, std::set<std::int64_t>> sizes;
-  for (const Case& one : suite(kind))
-    if (one.problem.precision == precision && is_cube(one.problem))
-      sizes[one.kernel->label()].insert(one.problem.m);
-  return sizes;
 }
 
 TEST(DefaultSuite, HasOursAndTheLibrariesAtFiveSizesAndTheLaddersAtOne) {
   using Sizes = std::set<std::int64_t>;
-  const Sizes five{512, 1020, 2048, 4096, 8192};
-  for (const Precision precision : {Precision::f32, Precision::bf16, Precision::s8}) {
-    auto sizes = sizes_of(Device::Kind::gpu, precision);
-    EXPECT_EQ(sizes["Best"], five);
-    EXPECT_EQ(sizes["cuBLASLt/algo:best"], five);
-    EXPECT_EQ(sizes["Rung"], precision == Precision::s8 ? Sizes{} : Sizes{4096});
-    EXPECT_EQ(sizes.count("cuBLASLt/algo:first"), 0U);
-  }
-  EXPECT_EQ(sizes_of(Device::Kind::gpu, Precision::e4m3)["Best"], (Sizes{512, 2048, 4096, 8192}));
-  EXPECT_TRUE(sizes_of(Device::Kind::gpu, Precision::f16).empty());
-  auto cpu = sizes_of(Device::Kind::cpu, Precision::f32);
-  EXPECT_EQ(cpu["CpuBlocked"].size(), 5U);
-  EXPECT_EQ(cpu["CpuNaive"], Sizes{512});
-}
-
-TEST(DefaultSuite, HasNarrowOperandsInLayoutNt) {
-  for (const Case& one : suite(Device::Kind::gpu))
-    EXPECT_EQ(one.problem.layout,
-              traits_of(one.problem.precision).input_bytes < 4 ? Layout::nt : Layout::nn)
-        << one.name();
-}
-
-TEST(DefaultSuite, HasTwelveLayersFromFewTokensToMany) {
   const std::vector<Shape> known = parse_shapes("layers", Device::Kind::gpu);
-  std::set<std::int64_t> tokens;
-  for (const Case& one : suite(Device::Kind::gpu)) {
-    const Problem& p = one.problem;
-    if (is_cube(p)) continue;
-    EXPECT_EQ(std::ranges::count(known, Shape{p.m, p.n, p.k}), 1) << one.name();
-    EXPECT_EQ(p.precision, Precision::bf16);
-    EXPECT_TRUE(one.kernel->name == "Best" || one.kernel->is_library()) << one.name();
-    tokens.insert(p.m);
-  }
-  EXPECT_EQ(tokens.size(), 12U);
-}
-
-TEST(DefaultSuite, HasNoCaseTwiceAndNoneThatDoesNotRun) {
-  for (const auto kind : {Device::Kind::cpu, Device::Kind::gpu}) {
-    std::set<std::string> names;
+  std::map<std::pair<std::string, std::string_view>, Sizes> sizes;  // by kernel and precision
+  Sizes tokens;
+  std::set<std::string> names;
+  for (const auto kind : {Device::Kind::cpu, Device::Kind::gpu})
     for (const Case& one : suite(kind)) {
-      EXPECT_TRUE(names.insert(one.name()).second) << one.name();
-      EXPECT_NE(one.kernel->name, "SplitK");
+      const Problem& p = one.problem;
+      EXPECT_TRUE(names.insert(one.name()).second) << one.name() << " is there twice";
+      const PrecisionTraits& traits = traits_of(p.precision);
+      EXPECT_EQ(p.layout, traits.input_bytes < 4 ? Layout::nt : Layout::nn) << one.name();
+      if (p.m == p.n && p.n == p.k) {
+        sizes[{one.kernel->label(), traits.name}].insert(p.m);
+        continue;
+      }
+      EXPECT_EQ(std::ranges::count(known, Shape{p.m, p.n, p.k}), 1) << one.name();
+      EXPECT_EQ(p.precision, Precision::bf16);
+      EXPECT_TRUE(one.kernel->name == "Best" || one.kernel->is_library()) << one.name();
+      tokens.insert(p.m);
     }
+  EXPECT_EQ(tokens.size(), 12U) << "layers, from few tokens to many";
+  const Sizes five{512, 1020, 2048, 4096, 8192};
+  for (const char* precision : {"f32", "bf16", "s8"}) {
+    for (const char* kernel : {"Best", "cuBLASLt/algo:best"})
+      EXPECT_EQ((sizes[{kernel, precision}]), five) << kernel << precision;
+    EXPECT_EQ((sizes[{"Rung", precision}]),
+              precision == std::string_view("s8") ? Sizes{} : Sizes{4096});
+    EXPECT_TRUE((sizes[{"SplitK", precision}].empty())) << "it does not run here";
   }
+  EXPECT_EQ((sizes[{"Best", "e4m3"}]), (Sizes{512, 2048, 4096, 8192}));
+  EXPECT_TRUE((sizes[{"Best", "f16"}].empty()));
+  EXPECT_EQ((sizes[{"CpuBlocked", "f32"}].size()), 5U);
+  EXPECT_EQ((sizes[{"CpuNaive", "f32"}]), Sizes{512});
 }
 
 }  // namespace

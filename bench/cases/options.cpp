@@ -30,14 +30,16 @@ struct Option {
   throw std::invalid_argument("'" + value + "' is not " + std::string(takes));
 }
 
-double positive(const std::string& value, std::string_view takes = "a positive number") {
+double number(const std::string& value, std::string_view takes) {
   const auto number = number_in<double>(value);
   if (!number || !std::isfinite(*number) || !(*number > 0)) refuse(takes, value);
   return *number;
 }
 
+double positive(const std::string& value) { return number(value, "a positive number"); }
+
 double positive_or_zero(const std::string& value) {
-  return value == "0" ? 0 : positive(value, "0 or a positive number");
+  return value == "0" ? 0 : number(value, "0 or a positive number");
 }
 
 // "0.5%" or "0.005"
@@ -49,47 +51,72 @@ double share(const std::string& value) {
   return share;
 }
 
-template <typename All, typename Name>
-std::string names_of(const All& all, Name&& name) {
-  std::string names;
-  for (const auto& one : all) names += (names.empty() ? "" : ", ") + std::string(name(one));
-  return names;
-}
-
 // The value of an enumeration, by the place of its name among the choices.
 template <typename T>
-T choice(const std::string& value, const std::string& choices) {
-  const std::vector<std::string> names = parts_of(choices, '|');
-  const auto found = std::ranges::find(names, value);
-  if (found != names.end()) return static_cast<T>(found - names.begin());
-  refuse("one of " + names_of(names, [](const std::string& name) { return name; }), value);
+auto choice(const char* choices) {
+  return [choices](const std::string& value) {
+    const std::vector<std::string> names = parts_of(choices, '|');
+    const auto found = std::ranges::find(names, value);
+    if (found == names.end()) refuse("one of " + list_of(names), value);
+    return static_cast<T>(found - names.begin());
+  };
 }
 
-std::uint64_t whole(const std::string& value) {
-  const auto number = number_in<std::uint64_t>(value);
-  if (!number || *number > 0x7fffffffffffffffU) refuse("a whole number", value);
-  return *number;
+// From `least` to `most`.
+auto whole(std::uint64_t least, std::uint64_t most, const char* takes) {
+  return [=](const std::string& value) {
+    const auto number = number_in<std::uint64_t>(value);
+    if (!number || *number < least || *number > most) refuse(takes, value);
+    return *number;
+  };
+}
+
+auto some(const char* takes) {
+  return [takes](const std::string& value) {
+    if (value.empty()) refuse(takes, value);
+    return value;
+  };
+}
+
+// What the member becomes that `parse` makes of the value.
+template <typename T, typename Parse>
+Setter to(T Options::*member, Parse parse) {
+  return [=](Options& o, const std::string& value) { o.*member = static_cast<T>(parse(value)); };
+}
+template <typename T, typename Parse>
+Setter to(T TimingPlan::*member, Parse parse) {
+  return [=](Options& o, const std::string& value) {
+    o.timing.*member = static_cast<T>(parse(value));
+  };
+}
+Setter on(bool Options::*member) {
+  return [=](Options& o, const std::string&) { o.*member = true; };
 }
 
 std::string names_of_precisions() {
-  return names_of(kPrecisions, [](const PrecisionTraits& traits) { return traits.name; });
+  std::vector<std::string> names;
+  for (const PrecisionTraits& traits : kPrecisions) names.emplace_back(traits.name);
+  return list_of(names);
 }
 std::string names_of_layouts() {
-  return names_of(kLayouts, [](Layout layout) { return name_of(layout); });
+  std::vector<std::string> names;
+  for (const Layout layout : kLayouts) names.emplace_back(name_of(layout));
+  return list_of(names);
 }
 
 // Items of a `kind`, each parsed by `named`; `known` lists all of them.
 template <typename T>
-std::vector<T> list_of(const std::string& value, const std::string& kind,
-                       std::optional<T> (*named)(std::string_view), const std::string& known) {
-  std::vector<T> found;
-  for (const std::string& item : parts_of(value)) {
-    const std::optional<T> one = named(item);
-    if (!one) refuse("a " + kind + " (" + known + ")", item);
-    found.push_back(*one);
-  }
-  if (found.empty()) refuse("a list of " + kind + "s", value);
-  return found;
+auto items(const char* kind, std::optional<T> (*named)(std::string_view), std::string known) {
+  return [=](const std::string& value) {
+    std::vector<T> found;
+    for (const std::string& item : parts_of(value)) {
+      const std::optional<T> one = named(item);
+      if (!one) refuse(std::string("a ") + kind + " (" + known + ")", item);
+      found.push_back(*one);
+    }
+    if (found.empty()) refuse(std::string("a list of ") + kind + "s", value);
+    return found;
+  };
 }
 
 Define define(const std::string& value) {
@@ -111,6 +138,19 @@ Define define(const std::string& value) {
   return found;
 }
 
+double interval(const std::string& value) {
+  const double seconds = positive_or_zero(value);
+  if (seconds != 0 && !(seconds >= 1e-3 && seconds <= 10))
+    refuse("0 or from 0.001 to 10 seconds", value);
+  return seconds;
+}
+
+std::string name(const std::string& value) {
+  if (value.empty() || value.size() > 200 || value != one_line(value))
+    refuse("a name in one line", value);
+  return value;
+}
+
 std::string device(const std::string& value) {
   const bool index = !value.empty() && value.size() < 4 &&
                      std::ranges::all_of(value, [](char c) { return c >= '0' && c <= '9'; });
@@ -126,106 +166,75 @@ const std::vector<Option>& table() {
   static const std::vector<Option> options = {
       {kWhat, "device", "auto|cpu|INDEX", "auto",
        "the first GPU if there is one, else the CPU; or the GPU with this index",
-       [](Options& o, const std::string& v) { o.device = device(v); }},
+       to(&Options::device, device)},
       {kWhat, "shapes", "LIST", "default",
        "sizes as 256 or MxNxK, named sets (" + names_of_sets() + ") and .json files",
-       [](Options& o, const std::string& v) {
-         if (v.empty()) refuse("a list of shapes", v);
-         o.shapes = v;
-       }},
+       to(&Options::shapes, some("a list of shapes"))},
       {kWhat, "precisions", "LIST",
        "all with a kernel of this project but f16, e4m3fast, e5m2, e5m2fast",
        "of " + names_of_precisions(),
-       [](Options& o, const std::string& v) {
-         o.precisions = list_of(v, "precision", precision_named, names_of_precisions());
-       }},
+       to(&Options::precisions, items("precision", precision_named, names_of_precisions()))},
       {kWhat, "layouts", "LIST", "nn",
        "of " + names_of_layouts() + ": A's letter, then B's; n is row-major, t is transposed",
-       [](Options& o, const std::string& v) {
-         o.layouts = list_of(v, "layout", layout_named, names_of_layouts());
-       }},
+       to(&Options::layouts, items("layout", layout_named, names_of_layouts()))},
       {kWhat, "variants", "default|all", "default",
        "tunable kernels with their default parameters, or with every point of their tuning space",
-       [](Options& o, const std::string& v) { o.variants = choice<bool>(v, "default|all"); }},
+       to(&Options::variants, choice<bool>("default|all"))},
       {kWhat, "versus", "LIST", "",
        "interleave each case with a baseline, sample by sample, and print the ratio of the speeds; "
-       "of several kernels a short trial finds the fastest; library means all libraries; "
-       "f32:KERNEL is that kernel in f32, used if none of the others computes the precision of the "
-       "case and the operand types are equal",
-       [](Options& o, const std::string& v) {
-         if (v.empty()) refuse("a list of kernels", v);
-         o.versus = v;
-       }},
+       "of several kernels a short trial finds the fastest; library means all libraries",
+       to(&Options::versus, some("a list of kernels"))},
       {kWhat, "library", "measure|omit", "measure",
        "if the filter leaves out the libraries: measure them before a case, or compare with none",
-       [](Options& o, const std::string& v) { o.library = !choice<bool>(v, "measure|omit"); }},
+       to(&Options::library, choice<bool>("omit|measure"))},
       {kWhat, "cublas", "FILE", "as the loader finds it",
        "measure this libcublas.so, with the libcublasLt.so of its folder",
-       [](Options& o, const std::string& v) {
-         if (v.empty()) refuse("a file", v);
-         o.cublas = v;
-       }},
+       to(&Options::cublas, some("a file"))},
       {kWhat, "plans", "FILE", "plans.json in ~/.cache/gemm_bench",
        "read from this file, and keep in it, which plans of Best a trial found to be the fastest",
-       [](Options& o, const std::string& v) {
-         if (v.empty()) refuse("a file", v);
-         o.plans = v;
-       }},
-      {kWhat, "allow_debug", "", "", "time a build that is not Release",
-       [](Options& o, const std::string&) { o.allow_debug = true; }},
+       to(&Options::plans, some("a file"))},
+      {kWhat, "allow_debug", "", "", "time a build that is not Release", on(&Options::allow_debug)},
       {kData, "fill", "uniform|normal|integers|zeros", "uniform",
        "operand values: uniform is [-1, 1], and for integer types all values that keep sums exact; "
        "integers and zeros draw less power, so their times do not hold for real data",
-       [](Options& o, const std::string& v) {
-         o.fill = choice<Fill>(v, "uniform|normal|integers|zeros");
-       }},
+       to(&Options::fill, choice<Fill>("uniform|normal|integers|zeros"))},
       {kData, "seed", "N", "1", "seed of the operand values",
-       [](Options& o, const std::string& v) { o.seed = whole(v); }},
+       to(&Options::seed, whole(0, 0x7fffffffffffffffU, "a whole number"))},
       {kData, "cache", "rotate|hot", "rotate",
        "rotate through operand sets that together exceed the L2, or use one set",
-       [](Options& o, const std::string& v) { o.rotate = !choice<bool>(v, "rotate|hot"); }},
+       to(&Options::rotate, choice<bool>("hot|rotate"))},
       {kData, "state", "settled|burst", "settled",
        "time a GPU in steady state, or the first launches after it was idle",
-       [](Options& o, const std::string& v) {
-         o.timing.state = choice<State>(v, "settled|burst");
-       }},
+       to(&TimingPlan::state, choice<State>("settled|burst"))},
       {kData, "cooldown", "SECONDS", "0, or 1 with --gemm_state=burst",
        "idle time before each case, or before each burst",
-       [](Options& o, const std::string& v) { o.cooldown_seconds = positive_or_zero(v); }},
+       to(&Options::cooldown_seconds, positive_or_zero)},
       {kData, "monitor", "SECONDS", "0.02",
        "interval between readings of clocks, power and temperature; 0: none",
-       [](Options& o, const std::string& v) {
-         o.monitor_seconds = positive_or_zero(v);
-         if (o.monitor_seconds != 0 && !(o.monitor_seconds >= 1e-3 && o.monitor_seconds <= 10))
-           refuse("0 or from 0.001 to 10 seconds", v);
-       }},
+       to(&Options::monitor_seconds, interval)},
       {kTime, "warmup", "SECONDS", "4", "longest warm-up; it ends once clock and power are flat",
-       [](Options& o, const std::string& v) { o.timing.warmup_seconds = positive(v); }},
+       to(&TimingPlan::warmup_seconds, positive)},
       {kTime, "flat", "SHARE", "1%",
        "clock and power are flat if the halves of the last 0.4 s, or 2 s at the power cap, agree "
        "within this share",
-       [](Options& o, const std::string& v) { o.timing.flat = share(v); }},
+       to(&TimingPlan::flat, share)},
       {kTime, "sample", "SECONDS", "0.002", "shortest time of the launches of one sample",
-       [](Options& o, const std::string& v) { o.timing.sample_seconds = positive(v); }},
+       to(&TimingPlan::sample_seconds, positive)},
       {kTime, "target", "SHARE", "1.5%",
        "sampling ends when the 95 % interval of the median is narrower than this share of it",
-       [](Options& o, const std::string& v) { o.timing.target = share(v); }},
+       to(&TimingPlan::target, share)},
       {kTime, "sampling", "SECONDS", "3", "longest sampling of a case",
-       [](Options& o, const std::string& v) { o.timing.longest_sampling_seconds = positive(v); }},
+       to(&TimingPlan::longest_sampling_seconds, positive)},
       {kTime, "burst", "N", "10", "launches in a burst",
-       [](Options& o, const std::string& v) {
-         const std::uint64_t launches = whole(v);
-         if (launches < 1 || launches > 1000) refuse("a number from 1 to 1000", v);
-         o.timing.burst_launches = static_cast<std::int64_t>(launches);
-       }},
+       to(&TimingPlan::burst_launches, whole(1, 1000, "a number from 1 to 1000"))},
       {kTime, "row_budget", "SECONDS", "10",
        "longest time of a case; one that is predicted to take longer is skipped",
-       [](Options& o, const std::string& v) { o.timing.budget_seconds = positive(v); }},
+       to(&TimingPlan::budget_seconds, positive)},
       {kTime, "run_budget", "SECONDS", "none", "cases that would end after this time are skipped",
-       [](Options& o, const std::string& v) { o.run_budget_seconds = positive(v); }},
+       to(&Options::run_budget_seconds, positive)},
       {kTime, "patience", "SECONDS", "60",
        "a GPU that does not finish within this time counts as lost, and the run ends",
-       [](Options& o, const std::string& v) { o.patience_seconds = positive(v); }},
+       to(&Options::patience_seconds, positive)},
       {kYours, "kernel", "LIST", "",
        "files FILE.cu or FILE.so (described in kernels/user/gemm_kernel.h) or FILE.py "
        "(kernels/user/run_in_python.py), each also as FILE:ENTRY; without a filter only these "
@@ -253,41 +262,30 @@ const std::vector<Option>& table() {
        "take the machine code of FILE.cu from this folder, or keep it there; a changed header is "
        "not "
        "noticed",
-       [](Options& o, const std::string& v) {
-         if (v.empty()) refuse("a folder", v);
-         o.machine_code = v;
-       }},
+       to(&Options::machine_code, some("a folder"))},
       {kYours, "compile_for", "CC", "",
        "only compile FILE.cu, for this compute capability, such as 90; needs no GPU",
-       [](Options& o, const std::string& v) {
-         const std::uint64_t capability = whole(v);
-         if (capability < 50 || capability > 999) refuse("a compute capability, such as 90", v);
-         o.compile_for = static_cast<int>(capability);
-       }},
+       to(&Options::compile_for, whole(50, 999, "a compute capability, such as 90"))},
       {kYours, "kernel_limit", "SECONDS", "--gemm_row_budget plus 20",
        "a case with such a kernel is ended after this time",
-       [](Options& o, const std::string& v) { o.kernel_limit_given = positive(v); }},
-      {kYours, "watch", "", "", "run again whenever one of the files is saved, until Ctrl-C",
-       [](Options& o, const std::string&) { o.rerun = true; }},
+       to(&Options::kernel_limit_given, positive)},
       {kYours, "verdict", "", "",
        "print a JSON line for each case (docs/verdicts.md), with a new seed and compared with the "
        "libraries if --gemm_seed and --gemm_versus are not given",
-       [](Options& o, const std::string&) { o.verdict = true; }},
+       on(&Options::verdict)},
       {kYours, "baselines_cached", "", "",
        "with --gemm_verdict: take the baseline's time from an earlier run on this device in this "
        "state, and measure it alone if there is none",
-       [](Options& o, const std::string&) { o.cached_baselines = true; }},
+       on(&Options::cached_baselines)},
       {kPeaks, "peaks", "measure|cached|stored|nominal", "cached",
        "measured peaks: measure them now (measure); use those of an earlier run on this device and "
        "driver, and without one measure them (cached) or not (stored); or use nominal peaks only "
        "(nominal)",
-       [](Options& o, const std::string& v) {
-         o.peaks_from = choice<PeaksFrom>(v, "measure|cached|stored|nominal");
-       }},
+       to(&Options::peaks_from, choice<PeaksFrom>("measure|cached|stored|nominal"))},
       {kPeaks, "peaks_only", "", "",
        "print nominal and measured peaks, with --benchmark_format=json as JSON, and exit; "
        "--benchmark_filter chooses the probes that are measured",
-       [](Options& o, const std::string&) { o.peaks_only = true; }},
+       on(&Options::peaks_only)},
       {kPeaks, "peak_flops", "FLOP/S", "from a table by compute capability and product",
        "nominal compute peak, for every precision",
        [](Options& o, const std::string& v) { o.peaks.flop_per_second = positive(v); }},
@@ -295,23 +293,15 @@ const std::vector<Option>& table() {
        [](Options& o, const std::string& v) { o.peaks.bytes_per_second = positive(v); }},
       {kOutput, "list_kernels", "", "",
        "print rung, family, name and idea of every kernel, with tabs between them, and exit",
-       [](Options& o, const std::string&) { o.list_kernels = true; }},
-      {kOutput, "list_options", "", "", "print these options as Markdown tables, and exit",
-       [](Options& o, const std::string&) { o.list_options = true; }},
+       on(&Options::list_kernels)},
       {kOutput, "name_record", "", "",
        "print the record's name under results/, <device>/<utc>-<commit>.json.gz, and exit",
-       [](Options& o, const std::string&) { o.name_record = true; }},
+       on(&Options::name_record)},
       {kOutput, "tell_record", "FILE", "",
        "write the record's path to FILE, for scripts that use --benchmark_out=DIR/",
-       [](Options& o, const std::string& v) {
-         if (v.empty()) refuse("a file", v);
-         o.tell_record = v;
-       }},
+       to(&Options::tell_record, some("a file"))},
       {kOutput, "node", "NAME", "none", "name of this host in the record",
-       [](Options& o, const std::string& v) {
-         if (v.empty() || v.size() > 200 || v != one_line(v)) refuse("a name in one line", v);
-         o.node = v;
-       }},
+       to(&Options::node, name)},
   };
   return options;
 }
@@ -377,25 +367,6 @@ std::string options_help() {
         "\n";
   }
   return help;
-}
-
-std::string options_as_markdown() {
-  const auto cell = [](std::string text) {
-    for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
-      text.insert(at, "\\");
-    return text;
-  };
-  std::string all;
-  std::string_view group;
-  for (const Option& option : table()) {
-    if (option.group != group)
-      all += (group.empty() ? "## " : "\n## ") + std::string(option.group) +
-             "\n\n| Option | Default | Meaning |\n| --- | --- | --- |\n";
-    group = option.group;
-    all += "| `" + cell(option.usage()) + "` | " + std::string(option.standard) + " | " +
-           cell(option.help) + " |\n";
-  }
-  return all;
 }
 
 }  // namespace gemm::bench

@@ -38,7 +38,7 @@ struct Options {
   TimingPlan timing;
   std::optional<double> cooldown_seconds;  // as given; timing has what it comes to
   std::optional<double> run_budget_seconds;
-  std::optional<std::string> versus;  // for parse_versus
+  std::optional<std::string> versus;  // list of kernels
   bool library = true;                // is measured where the filter leaves it out
   std::optional<std::string> cublas;  // file to open instead of the loader's
   std::optional<std::string> plans;   // file that keeps the plans of Best
@@ -49,7 +49,7 @@ struct Options {
   bool allow_debug = false;
   bool name_record = false;
   bool peaks_only = false;
-  bool list_kernels = false, list_options = false;
+  bool list_kernels = false;
   std::optional<std::string> tell_record;  // file for the record's path
   std::optional<std::string> node;         // name of the host, for its record
   bool help = false;
@@ -61,7 +61,6 @@ struct Options {
   std::optional<int> compile_for;            // compute capability, as 90
   std::vector<Define> defines;               // every combination is a row
   std::optional<double> kernel_limit_given;  // for a row with one, see kernel_limit_seconds
-  bool rerun = false;                        // whenever one of the files is saved
   bool verdict = false, cached_baselines = false;
   std::vector<std::string> arguments;  // as given, for a child
   bool is_child = false;               // measures one row for its parent,
@@ -79,7 +78,5 @@ Options parse_options(int& argc, char** argv);
 
 // For --help.
 std::string options_help();
-// For docs/options.md.
-std::string options_as_markdown();
 
 }  // namespace gemm::bench

@@ -9,10 +9,11 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <set>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/cases/shapes.hpp"
@@ -41,8 +42,7 @@ TEST(Shapes, ReadsCubesBoxesAndLists) {
 }
 
 TEST(Shapes, KnowsTheNamedSets) {
-  for (const char* set :
-       {"default", "square", "quick", "seeds", "ragged", "llm", "skinny", "layers"}) {
+  for (const char* set : {"default", "square", "quick", "ragged", "skinny", "layers"}) {
     EXPECT_FALSE(parse_shapes(set, Device::Kind::gpu).empty());
     EXPECT_FALSE(parse_shapes(set, Device::Kind::cpu).empty());
   }
@@ -76,14 +76,6 @@ TEST(Shapes, DrawsThemLogUniformWithinTheirLimits) {
   EXPECT_EQ(most, 16384);
   EXPECT_NEAR(sixteens / 10000, 0.7, 0.01);
   EXPECT_NEAR(octaves / 30000, 10.09, 0.05);  // 9 without the limits of FLOP
-}
-
-TEST(Shapes, HasLayersOfManyTokenCounts) {
-  std::set<std::int64_t> tokens;
-  for (const Shape& shape : shapes("layers")) tokens.insert(shape.m);
-  EXPECT_EQ(*tokens.begin(), 1);
-  EXPECT_EQ(*tokens.rbegin(), 16384);
-  EXPECT_GE(tokens.size(), 12U);
 }
 
 TEST(Shapes, ReadsAJsonFile) {
@@ -197,8 +189,7 @@ TEST(Options, EveryWrongOneIsNamedInOneLine) {
         "--gemm_patience=0",     "--gemm_peaks=guess",     "--gemm_versus",
         "--gemm_shapes",         "--gemm_allow_debug=1",   "--gemm_name_record=1",
         "--gemm_layouts=nn,xt",  "--gemm_layouts=",        "--gemm_layouts",
-        "--gemm_list_kernels=1", "--gemm_watch=often",     "--gemm_list_options=1",
-        "--gemm_peaks=queried"}) {
+        "--gemm_list_kernels=1", "--gemm_peaks=queried"}) {
     const std::string message = refusal([&] { parse({bad}); });
     const std::string name = std::string(bad).substr(0, std::string(bad).find('='));
     EXPECT_NE(message.find(name), std::string::npos) << bad << " gave '" << message << "'";
@@ -209,15 +200,7 @@ TEST(Options, EveryWrongOneIsNamedInOneLine) {
             "--gemm_layouts: 'NT' is not a layout (nn, nt, tn, tt)");
 }
 
-TEST(Options, HelpListsEachOfThem) {
-  for (const char* option :
-       {"device",   "shapes",       "precisions",   "layouts",        "fill",        "seed",
-        "state",    "warmup",       "flat",         "sample",         "sampling",    "target",
-        "cooldown", "burst",        "versus",       "row_budget",     "run_budget",  "monitor",
-        "patience", "peaks",        "peak_flops",   "peak_bandwidth", "name_record", "allow_debug",
-        "cache",    "list_kernels", "list_options", "watch",          "kernel",      "define"})
-    for (const std::string& all : {options_help(), options_as_markdown()})
-      EXPECT_NE(all.find("--gemm_" + std::string(option)), std::string::npos) << option;
+TEST(Options, HelpHasShortLines) {
   std::istringstream lines(options_help());
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
   EXPECT_TRUE(parse({"--help"}).help);
@@ -240,21 +223,14 @@ TEST(Options, KernelsAndDefinesAddUp) {
     EXPECT_NE(refusal([&] { parse({bad}); }).find("--gemm_"), std::string::npos) << bad;
 }
 
-TEST(Options, ListedAsMarkdownHaveTheirDefaultsAndBarsThatEndNoCell) {
-  const std::string all = options_as_markdown();
-  EXPECT_NE(all.find("## How long\n\n| Option | Default | Meaning |\n"), std::string::npos);
-  EXPECT_NE(all.find("| `--gemm_target=SHARE` | 1.5% | "), std::string::npos);
-  EXPECT_NE(all.find("| `--gemm_cache=rotate\\|hot` | rotate | "), std::string::npos);
-}
-
-// What the table says and what holds without the option.
-TEST(Options, HaveTheDefaultsThatTheTableNames) {
+TEST(Options, HaveTheDefaultsThatHelpNames) {
   const Options parsed = parse({});
   const TimingPlan& timing = parsed.timing;
-  const auto named = [](const std::string& option) {
-    const std::string all = options_as_markdown();
-    const auto start = all.find("| ", all.find("`--gemm_" + option + "=")) + 2;
-    return all.substr(start, all.find(" |", start) - start);
+  const std::string help =
+      std::regex_replace(options_help(), std::regex("\n {9,}"), " ");  // an option, a line
+  const auto named = [&](const std::string& option) {
+    constexpr std::string_view kDefault = "(default: ";
+    return help.substr(help.find(kDefault, help.find("--gemm_" + option + "=")) + kDefault.size());
   };
   EXPECT_EQ(std::stod(named("warmup")), timing.warmup_seconds);
   EXPECT_EQ(std::stod(named("flat")), 100 * timing.flat);

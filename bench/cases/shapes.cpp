@@ -30,25 +30,11 @@ constexpr Set kSets[] = {
     {"default", "512,1020,2048,4096", "128,256,512,1000,1024,1024x1024x768"},
     {"square", "256,512,1024,2048,3072,4096,5120,6144,8192,16384", "128,256,512,1024,2048"},
     {"quick", "512,2048", "128,256"},
-    // What five tutorial documents multiply: a blog's T4, a course report's 4092, a lecture's 4096,
-    // the 5x23 times 23x7 of the Numba manual, and the powers of two between them.
-    {"seeds", "1024x1024x768,4092,4096,1024,5x7x23,128,256,512,2048,8192",
-     "1024x1024x768,1024,5x7x23,128,256,512"},
     // No size is a multiple of a tile; the last two are DeepBench's (speech, sizes 5124 and 35).
     {"ragged",
      "127x129x131,255x257x513,1000,1023x1025x1021,2047x2049x2045,4092,4097,8191,"
      "5124x9124x2560,35x8457x2560",
      "127x129x131,255x257x513,1000"},
-    // m tokens through the weights (n x k) of Llama 3 8B and 70B (QKV, output, gate and up, down;
-    // vLLM's weight_shapes.py), of DeepSeek V3 (DeepGEMM's list) and the vocabulary of Llama 3.
-    {"llm",
-     "4096x6144x4096,4096x4096x4096,4096x28672x4096,4096x4096x14336,"
-     "4096x10240x8192,4096x8192x8192,4096x57344x8192,4096x8192x28672,"
-     "4096x2112x7168,4096x7168x16384,4096x24576x1536,4096x32768x512,4096x128256x4096,"
-     "1x6144x4096,8x6144x4096,16x6144x4096,32x6144x4096,64x6144x4096,"
-     "1x4096x14336,8x4096x14336,16x4096x14336,32x4096x14336,64x4096x14336,"
-     "64x2112x7168,128x2112x7168,64x7168x16384,128x7168x16384",
-     "16x1024x1024,64x1024x1024"},
     // DeepBench's training and inference, with its m, n and k as ours, CUTLASS issue 466, and tall
     // ones.
     {"skinny",

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "bench/base/device_errors.hpp"
-#include "bench/base/interrupt.hpp"
 #include "bench/base/outcome.hpp"
 #include "bench/cases/cases.hpp"
 #include "bench/cases/options.hpp"
@@ -41,9 +40,7 @@ template <typename Step>
 auto of_baseline(Step&& step) {
   try {
     return step();
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const DeviceLost&) {
+  } catch (const EndsTheRun&) {
     throw;
   } catch (const std::exception& error) {
     throw BaselineFailed(error.what());

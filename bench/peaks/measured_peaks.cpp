@@ -292,9 +292,7 @@ bool measure_missing(Backend& backend, const GpuMonitor* monitor, const DeviceIn
         disturbed = true;
       else
         kept = save_peaks(file, device, {all.back()}) && kept;
-    } catch (const Interrupted&) {
-      throw;
-    } catch (const DeviceLost&) {
+    } catch (const EndsTheRun&) {
       throw;
     } catch (const std::exception& error) {  // no memory for it: the others may fit
       measured = false;

@@ -1,5 +1,5 @@
-// How a result was measured, in a line, and in which points that deviates from NVIDIA's GEMM
-// Performance Measurement Methodology Guidelines (CUTLASS documentation).
+// In which points the measuring of a result deviates from NVIDIA's GEMM Performance Measurement
+// Methodology Guidelines (CUTLASS documentation), and what makes its figure uncertain.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "bench/base/text.hpp"
@@ -34,39 +33,10 @@ double drift_of(const std::vector<double>& values) {
   return std::fabs(second / first - 1);
 }
 
-// "1,240"
-std::string thousands(std::int64_t count) {
-  std::string text = std::to_string(count);
-  for (auto place = static_cast<std::ptrdiff_t>(text.size()) - 3; place > 0; place -= 3)
-    text.insert(static_cast<std::size_t>(place), ",");
-  return text;
-}
-
-// "0.5 to 3.1 s", or "0.5 s" where both print alike.
-std::string span(const char* format, double least, double most, const char* unit) {
-  const std::string from = formatted(format, least), to = formatted(format, most);
-  return (from == to ? from : from + " to " + to) + unit;
-}
-
-std::string count(std::int64_t number, const char* what) {
-  return thousands(number) + " " + what + (number == 1 ? "" : "s");
-}
-
 bool has_reason(const Row& row, std::string_view name) {
   return std::ranges::any_of(row.timing.gpu.reasons,
                              [&](const auto& reason) { return reason.first == name; });
 }
-
-// Least, median and most of a value over the rows that have it.
-template <typename F>
-std::optional<Range> over(const std::vector<const Row*>& rows, F&& value) {
-  std::vector<double> values;
-  for (const Row* row : rows)
-    if (const std::optional<double> one = value(*row)) values.push_back(*one);
-  return range_of(std::move(values));
-}
-
-std::optional<double> watts(const Row& row) { return row.timing.warmup.energy.watts; }
 
 }  // namespace
 
@@ -178,61 +148,25 @@ bool Results::in_doubt(const Row& row) const {
 }
 
 std::string Results::conformance() const {
-  std::vector<const Row*> rows;
-  for (const auto& [name, of_name] : rows_)
-    if (of_name.back().timed()) rows.push_back(&of_name.back());
-  if (rows.empty()) return "";
-
-  const auto kind = test();
-  std::string line = kind ? *kind + ", " : "";
-  line += name_of(run_.options.fill);
-  const auto sets =
-      over(rows, [](const Row& row) { return std::optional(1.0 * row.rotation_sets); });
-  line +=
-      ", " + span("%.0f", sets->min, sets->max, sets->max > 1 ? " operand sets" : " operand set");
-  if (run_.options.timing.state == State::burst) {
-    line += formatted(", bursts after %.3g s idle", run_.options.timing.cooldown_seconds);
-  } else {
-    const auto warmups =
-        over(rows, [](const Row& row) { return std::optional(row.timing.warmup.seconds); });
-    const bool settled =
-        std::ranges::all_of(rows, [](const Row* row) { return row->timing.warmup.settled; });
-    line += (settled ? ", steady state after " : ", warmed up for ") +
-            span("%.1f", warmups->min, warmups->max, " s");
-  }
-  if (const auto clock = over(rows, [](const Row& row) { return row.timing.median_sm_hz(); }))
-    line += " at " + span("%.0f", clock->min * 1e-6, clock->max * 1e-6, " MHz");
-  if (const auto power = over(rows, watts))
-    line += " " + span("%.0f", power->min, power->max, " W");
-  if (const auto capped = std::ranges::count_if(
-          rows, [](const Row* row) { return row->timing.gpu.throttled_share.value_or(0) > 0; }))
-    line += " (" + count(capped, "result") + " throttled)";
-  const auto samples = over(rows, [](const Row& row) {
-    return std::optional(static_cast<double>(row.timing.samples_seconds.size()));
-  });
-  line += ", " + thousands(std::llround(samples->min));
-  if (samples->max > samples->min) line += " to " + thousands(std::llround(samples->max));
-  line += " samples per result";
-  if (run_.options.timing.state == State::settled)
-    line += run_.options.timing.cooldown_seconds > 0
-                ? formatted(", %.3g s idle before each", run_.options.timing.cooldown_seconds)
-                : ", no idle time between them";
-  std::int64_t off_guideline = 0, doubtful = 0;
+  std::int64_t timed = 0, off_guideline = 0, doubtful = 0;
   std::map<std::string, std::int64_t> points;
-  for (const Row* row : rows) {
-    const std::vector<Deviation> all = deviations(*row);
+  for (const auto& [name, rows] : rows_) {
+    if (!rows.back().timed()) continue;
+    const std::vector<Deviation> all = deviations(rows.back());
+    ++timed;
     off_guideline += !std::ranges::all_of(all, &Deviation::doubt);
     doubtful += std::ranges::any_of(all, &Deviation::doubt);
-    for (const Deviation& one : all) points[one.code] += !one.doubt;
+    for (const Deviation& one : all)
+      if (!one.doubt) ++points[one.code];
   }
-  const std::string of = " of " + thousands(std::ssize(rows));
-  std::vector<std::string> named;
-  for (const auto& [code, times] : points)
-    if (times > 0) named.push_back(code + " " + thousands(times));
+  std::vector<std::string> named, parts;
+  for (const auto& [code, times] : points) named.push_back(code + " " + std::to_string(times));
+  const std::string of = " of " + std::to_string(timed);
   if (off_guideline > 0)
-    line += "; off-guideline: " + thousands(off_guideline) + of + " (" + list_of(named) + ")";
-  if (doubtful > 0) line += "; in doubt: " + thousands(doubtful) + of;
-  return line;
+    parts.push_back("off-guideline: " + std::to_string(off_guideline) + of + " (" + list_of(named) +
+                    ")");
+  if (doubtful > 0) parts.push_back("in doubt: " + std::to_string(doubtful) + of);
+  return list_of(parts, "; ");
 }
 
 }  // namespace gemm::bench

@@ -50,6 +50,11 @@ JSON_FIELDS(RowPlan, name, source)
 JSON_FIELDS(PartTimes, to_device_seconds, kernel_seconds, from_device_seconds)
 JSON_FIELDS(Deviation, code, value, limit, doubt)
 JSON_FIELDS(OthersLoad, cpus, busy_share, steal_share)
+JSON_FIELDS(Environment, recorded, removed, injected)
+JSON_FIELDS(DeviceInfo, name, uuid_hash, pci_bus_id, cpu_id, cpu_quota, l1_data_bytes, l2_bytes,
+            l3_bytes, clock_hz, memory_clock_hz, bus_width_bits, memory_bytes, driver, runtime)
+JSON_FIELDS(TimingPlan, warmup_seconds, flat, sample_seconds, sampling_seconds,
+            longest_sampling_seconds, target, cooldown_seconds)
 
 template <typename Io>
 void fields(Io& io, Like<Row> auto& row) {
@@ -104,28 +109,16 @@ json peak_json(const Peak& peak) {
 }
 
 json device_json(const DeviceInfo& device, const std::optional<GpuFacts>& gpu) {
-  return {{"kind", device.kind == Device::Kind::gpu ? "gpu" : "cpu"},
-          {"name", device.name},
-          {"uuid_hash", json_of(device.uuid_hash)},
-          {"pci_bus_id", json_of(device.pci_bus_id)},
-          {"compute_capability", device.compute_capability > 0
-                                     ? json(capability_text(device.compute_capability))
-                                     : json(nullptr)},
-          {"sm_count", json_of(Counted(device.sm_count))},
-          {"cores", json_of(Counted(device.cores))},
-          {"cpu_id", json_of(device.cpu_id)},
-          {"cpu_quota", json_of(device.cpu_quota)},
-          {"l1_data_bytes", json_of(device.l1_data_bytes)},
-          {"l2_bytes", json_of(device.l2_bytes)},
-          {"l3_bytes", json_of(device.l3_bytes)},
-          {"clock_hz", json_of(device.clock_hz)},
-          {"memory_clock_hz", json_of(device.memory_clock_hz)},
-          {"bus_width_bits", json_of(device.bus_width_bits)},
-          {"last_level_cache_bytes", json_of(Counted(device.last_level_cache_bytes))},
-          {"memory_bytes", json_of(device.memory_bytes)},
-          {"driver", json_of(device.driver)},
-          {"runtime", json_of(device.runtime)},
-          {"power_limit_w", gpu ? json_of(gpu->power_limit_w) : json(nullptr)}};
+  json all = json_of(device);
+  all.update({{"kind", device.kind == Device::Kind::gpu ? "gpu" : "cpu"},
+              {"compute_capability", device.compute_capability > 0
+                                         ? json(capability_text(device.compute_capability))
+                                         : json(nullptr)},
+              {"sm_count", json_of(Counted(device.sm_count))},
+              {"cores", json_of(Counted(device.cores))},
+              {"last_level_cache_bytes", json_of(Counted(device.last_level_cache_bytes))},
+              {"power_limit_w", gpu ? json_of(gpu->power_limit_w) : json(nullptr)}});
+  return all;
 }
 
 std::optional<std::string> fingerprint_of(const LaunchedKernels& launched) {
@@ -323,11 +316,9 @@ std::optional<double> Results::of_library(const Row& row) const {
 }
 
 std::vector<Results::Best> Results::fastest() const {
-  std::map<const Row*, bool> sure;
-  for (const auto& [name, rows] : rows_) sure[&rows.back()] = !in_doubt(rows.back());
   const auto fastest = [&](const Problem& p, bool library) {
     return fastest_row([&](const Row& row) {
-      return row.which.problem == p && row.which.kernel->is_library() == library && sure.at(&row);
+      return row.which.problem == p && row.which.kernel->is_library() == library && !in_doubt(row);
     });
   };
   const auto half = [](const Row& row) { return row.timing.median_interval() / 2; };
@@ -446,7 +437,28 @@ json Results::run_to_json() const {
   const bool gpu = run_.device.kind == Device::Kind::gpu;
   const bool burst = plan.state == State::burst;
   const auto test_name = test();
-  const std::string line = conformance();
+  json method = json_of(plan);
+  method.update({{"timer", run_.timer},
+                 {"variants", options.variants ? "all" : "default"},
+                 {"fill", name_of(options.fill)},
+                 {"seed", options.seed},
+                 {"cache", options.rotate ? "rotate" : "hot"},
+                 {"test", test_name ? json(*test_name) : json(nullptr)},
+                 {"state", burst ? json("burst")
+                           : gpu ? json("settled")
+                                 : json(nullptr)},
+                 {"confidence", kConfidence},
+                 {"burst_launches", burst ? json(plan.burst_launches) : json(nullptr)},
+                 {"row_budget_seconds", plan.budget_seconds},
+                 {"run_budget_seconds", json_of(options.run_budget_seconds)},
+                 {"versus", json_of(options.versus)},
+                 {"ceilings", name_of(options.peaks_from)},
+                 {"watch",
+                  {{"source", watched ? json("NVML") : json(nullptr)},
+                   {"why_not", json_of(run_.why_no_monitor)},
+                   {"interval_seconds", watched ? json(options.monitor_seconds) : json(nullptr)},
+                   {"read_seconds", nullptr}}},
+                 {"overheads", overheads}});
   return {{"schema", 3},
           {"complete", false},
           {"commit", build_info::kCommit},
@@ -459,46 +471,14 @@ json Results::run_to_json() const {
             {"cuda_flags", json_of(std::string(build_info::kCudaFlags))}}},
           {"command", run_.command},
           {"node", json_of(options.node)},
-          {"environment",
-           {{"recorded", run_.environment.recorded},
-            {"removed", run_.environment.removed},
-            {"injected", run_.environment.injected}}},
+          {"environment", json_of(run_.environment)},
           {"device", device_json(run_.device, run_.gpu)},
           {"libraries", libraries_json()},
           {"precisions", precisions},
           {"ceilings", roofs},
           {"measured_ceilings", measured},
           {"kernels", json::array()},
-          {"conformance", json_of(line)},
-          {"method",
-           {{"timer", run_.timer},
-            {"variants", options.variants ? "all" : "default"},
-            {"fill", name_of(options.fill)},
-            {"seed", options.seed},
-            {"cache", options.rotate ? "rotate" : "hot"},
-            {"test", test_name ? json(*test_name) : json(nullptr)},
-            {"state", burst ? json("burst")
-                      : gpu ? json("settled")
-                            : json(nullptr)},
-            {"warmup_seconds", plan.warmup_seconds},
-            {"flat", plan.flat},
-            {"sample_seconds", plan.sample_seconds},
-            {"sampling_seconds", plan.sampling_seconds},
-            {"longest_sampling_seconds", plan.longest_sampling_seconds},
-            {"target", plan.target},
-            {"confidence", kConfidence},
-            {"cooldown_seconds", plan.cooldown_seconds},
-            {"burst_launches", burst ? json(plan.burst_launches) : json(nullptr)},
-            {"row_budget_seconds", plan.budget_seconds},
-            {"run_budget_seconds", json_of(options.run_budget_seconds)},
-            {"versus", json_of(options.versus)},
-            {"ceilings", name_of(options.peaks_from)},
-            {"watch",
-             {{"source", watched ? json("NVML") : json(nullptr)},
-              {"why_not", json_of(run_.why_no_monitor)},
-              {"interval_seconds", watched ? json(options.monitor_seconds) : json(nullptr)},
-              {"read_seconds", nullptr}}},
-            {"overheads", overheads}}}};
+          {"method", method}};
 }
 
 json libraries_json() {

@@ -143,7 +143,7 @@ class Results {
   std::optional<std::string> test() const;
   std::vector<Deviation> deviations(const Row& row) const;
   bool in_doubt(const Row& row) const;
-  // How the run so far was measured, in a line.
+  // Of how many results so far either is true: "off-guideline: 1 of 2 (burst 1); in doubt: 1 of 2".
   std::string conformance() const;
 
   nlohmann::ordered_json to_json(const Row& row) const;

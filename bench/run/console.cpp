@@ -77,23 +77,6 @@ std::string peak_text(const Peak& peak) {
          ")";
 }
 
-// Why a row is above the peak of its unit; empty where it is not, or where that is not known.
-std::string above_peak_text(const Peak* peak, const Row& row) {
-  if (peak == nullptr || !peak->per_second || !row.rated() ||
-      !(row.flop_per_second() > *peak->per_second))
-    return "";
-  const auto clock = row.timing.median_sm_hz();
-  if (peak->limit_per_second && peak->contradiction.empty() &&
-      row.flop_per_second() > *peak->at(clock))
-    return "% peak above 100: that is the peak of plain products, and block-scaled ones are faster";
-  if (clock && peak->clock_hz && *clock > *peak->clock_hz)
-    return formatted("%% peak above 100: the SMs ran at %.0f MHz, and the peak is stated at %.0f",
-                     *clock * 1e-6, *peak->clock_hz * 1e-6) +
-           (peak->origin == Peak::Origin::table ? ", as GPUs may exceed the clock that they report"
-                                                : "");
-  return "";
-}
-
 // "clock-drift 6 % (limit 1.5 %)"
 std::string doubt_text(const Deviation& doubt) {
   std::string text = doubt.code;
@@ -348,11 +331,6 @@ std::string Console::result(const Row& row, const std::string& progress, Width w
             row.versus->ratio, row.versus->kernel.c_str(), row.versus->low, row.versus->high),
         width);
   if (row.parts) text += note(parts_text(row), width);
-  if (results_.of_roof(row).value_or(0) > 1)
-    if (const std::string why =
-            above_peak_text(compute_peak(results_.run().peaks, row.which.problem.precision), row);
-        !why.empty() && explained_.insert("above_peak").second)
-      text += note(why, width);
   for (const Deviation& doubt : doubts)
     if (explained_.insert(doubt.code).second)
       text += note("* in doubt: " + doubt_text(doubt), width);
@@ -403,15 +381,15 @@ std::string Console::winners(Width width) const {
 }
 
 std::string Console::summary(Width width) const {
-  std::string text = winners(width), libraries;
-  for (const LoadedLibrary& library : loaded_libraries())
-    libraries += (libraries.empty() ? "" : ", ") + library.name + " " + library.version +
-                 (library.detail.empty() ? "" : " (" + library.detail + ")");
-  const std::string measured = results_.conformance();
-  if (!libraries.empty() || !measured.empty()) text += "\n";
-  if (!libraries.empty()) text += line("Libraries: " + libraries, width, kIndent);
-  if (!measured.empty()) text += line("Measured: " + measured, width, kIndent);
-  return text;
+  std::vector<std::string> libraries;
+  for (const LoadedLibrary& one : loaded_libraries())
+    libraries.push_back(one.name + " " + one.version +
+                        (one.detail.empty() ? "" : " (" + one.detail + ")"));
+  std::string text;
+  if (!libraries.empty()) text += line("Libraries: " + list_of(libraries), width, kIndent);
+  if (const std::string measured = results_.conformance(); !measured.empty())
+    text += line("Measured: " + measured, width, kIndent);
+  return winners(width) + (text.empty() ? "" : "\n" + text);
 }
 
 }  // namespace gemm::bench

@@ -44,7 +44,8 @@ class Console {
   // Of an aggregate: its name ("mean"), a time and a rate.
   std::string aggregate(const Case& which, const std::string& name, const std::string& time,
                         const std::string& rate, Width width) const;
-  // The fastest kernel of each problem next to the fastest library, and how all was measured.
+  // The fastest kernel of each problem next to the fastest library, the versions of libraries, and
+  // how many results deviate from the guideline.
   std::string summary(Width width) const;
 
  private:
@@ -76,7 +77,7 @@ class Console {
   const Results& results_;
   std::size_t longest_name_ = 9, longest_type_ = 4, longest_size_ = 4, longest_whole_ = 20;
   bool colours_;
-  std::set<std::string> explained_;  // codes of doubts, and above_peak
+  std::set<std::string> explained_;  // codes of doubts
 };
 
 // "NVIDIA H200, 132 SMs, 1980 MHz"

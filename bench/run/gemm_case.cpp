@@ -36,7 +36,6 @@ void GemmCase::measure(Row& row) {
 }
 
 void GemmCase::operator()(benchmark::State& state) {
-  progress_.begin(case_, now_seconds());
   if (output_.status)
     show_status([this](std::size_t width) {
       return status_line(progress_, case_, session_.monitor(), width);
@@ -46,7 +45,7 @@ void GemmCase::operator()(benchmark::State& state) {
   for (auto _ : state) state.SetIterationTime(row.timed() ? row.seconds() : kUnknown);
   count(state, row);
   session_.results().add(case_.name(), std::move(row));
-  progress_.end(now_seconds());
+  progress_.end_case(now_seconds());
 }
 
 void GemmCase::count(benchmark::State& state, const Row& row) const {
@@ -58,12 +57,6 @@ void GemmCase::count(benchmark::State& state, const Row& row) const {
   state.counters["%roof"] = percent(results.of_roof(row));
   state.counters["%roof_at_clock"] = percent(results.of_roof_at_clock(row));
   state.counters["%library"] = percent(results.of_library(row));
-  if (!output_.counts_copies) return;
-  const Problem& p = case_.problem;
-  const PartTimes parts = row.parts.value_or(PartTimes{kUnknown, kUnknown, kUnknown});
-  state.counters["to_device_GB/s"] = 1e-9 * to_device_bytes(p) / parts.to_device_seconds;
-  state.counters["from_device_GB/s"] = 1e-9 * from_device_bytes(p) / parts.from_device_seconds;
-  state.counters["%hidden"] = percent(row.hidden_share());
 }
 
 }  // namespace gemm::bench

@@ -14,9 +14,8 @@ namespace gemm::bench {
 
 // What all cases of a run have in common.
 struct CaseOutput {
-  bool counts_copies = false;  // all have the counters of copies, which Google's CSV wants
-  bool status = false;         // a status line says which case runs
-  bool failures = false;       // go to stderr, where the display leaves them out
+  bool status = false;    // a status line says which case runs
+  bool failures = false;  // go to stderr, where the display leaves them out
 };
 
 class GemmCase {

@@ -12,18 +12,20 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "bench/base/clock.hpp"
 #include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
 #include "bench/cases/default_suite.hpp"
-#include "bench/run/answer.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/command_line.hpp"
+#include "bench/run/exchange.hpp"
 #include "bench/run/gemm_case.hpp"
 #include "bench/run/peaks_only.hpp"
 #include "bench/run/reporters.hpp"
@@ -37,27 +39,26 @@
 namespace gemm::bench {
 namespace {
 
-// The command line for a record that is made to be published: files without their folders.
-std::vector<std::string> publishable(int argc, char** argv) {
-  const auto file_name = [](const std::string& path) {
-    return std::filesystem::path(path).filename().string();
-  };
-  std::vector<std::string> command{file_name(argv[0])};
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const auto value = argument.find('=') + 1;
-    if (argument.starts_with("--gemm_tell_record=")) continue;
-    if (!argument.starts_with("--benchmark_out=") && !argument.starts_with("--gemm_shapes=") &&
-        !argument.starts_with("--gemm_kernel=") && !argument.starts_with("--gemm_include=") &&
-        !argument.starts_with("--gemm_machine_code=") && !argument.starts_with("--gemm_cublas=") &&
-        !argument.starts_with("--gemm_plans=")) {
-      command.push_back(argument);
-      continue;
-    }
-    std::string kept;
-    for (const std::string& item : parts_of(argument.substr(value)))
-      kept += (kept.empty() ? "" : ",") + file_name(item);
-    command.push_back(argument.substr(0, value) + kept);
+// The command line for a record that is made to be published: files without their folders, and the
+// name that the record has, whether it was given or found.
+std::vector<std::string> publishable(const std::vector<std::string>& arguments,
+                                     const std::filesystem::path& record = {}) {
+  const auto file_name = [](const std::filesystem::path& path) { return path.filename().string(); };
+  constexpr std::string_view kFiles[] = {"--benchmark_out", "--gemm_shapes",       "--gemm_kernel",
+                                         "--gemm_include",  "--gemm_machine_code", "--gemm_cublas",
+                                         "--gemm_plans"};
+  std::vector<std::string> command{file_name(arguments[0])};
+  for (const std::string& argument : std::span(arguments).subspan(1)) {
+    const auto equals = argument.find('=');
+    const std::string name = argument.substr(0, equals);
+    if (name == "--gemm_tell_record") continue;
+    std::string& kept = command.emplace_back(argument);
+    if (equals == std::string::npos || std::ranges::count(kFiles, name) == 0) continue;
+    const bool is_record = name == "--benchmark_out" && !record.empty();
+    kept = name;
+    for (const std::string& item :
+         is_record ? std::vector{record.string()} : parts_of(argument.substr(equals + 1)))
+      kept += (kept == name ? "=" : ",") + file_name(item);
   }
   return command;
 }
@@ -69,13 +70,6 @@ void list_kernels() {
     if (seen.insert(kernel.name).second)
       std::cout << kernel.rung << '\t' << kernel.family << '\t' << kernel.name << '\t'
                 << kernel.idea << '\n';
-}
-
-// With the name that the record has, whether it was given or found.
-void name_record(std::vector<std::string>& command, const std::filesystem::path& record) {
-  for (std::string& argument : command)
-    if (argument.starts_with("--benchmark_out="))
-      argument = "--benchmark_out=" + record.filename().string();
 }
 
 // Null where the record goes to a pipe or the like. Throws std::runtime_error, before anything is
@@ -100,35 +94,31 @@ nlohmann::ordered_json custom_context(const std::string& flag) {
   return context;
 }
 
-void print_help(const char* program) {
-  std::cout
-      << "Benchmarks matrix multiplication kernels: verifies each, times it, and compares it with "
-         "the\ndevice's peak and with libraries. Without a filter, sizes, precisions, layouts or "
-         "variants the\ndefault suite runs, for at most ten minutes on a GPU; each of these "
-         "options "
-         "means all kernels.\n\n"
-      << "  " << program << " --benchmark_filter=Tiled        the tiled family\n"
-      << "  " << program << " --gemm_shapes=4096,64x8192x512  other sizes\n"
-      << "  " << program << " --benchmark_filter=EndToEnd     with copies from and to the "
-      << "host\n"
-      << "  " << program << " --gemm_kernel=my.cu             your own kernel\n"
-      << "  " << program << " --gemm_device=cpu               the CPU kernels\n"
-      << "  " << program << " --benchmark_out=results/        write "
-      << "results/<device>/<utc>-<commit>.json.gz\n"
-      << "  " << program << " --benchmark_list_tests          all names\n"
-      << "  " << program << " --gemm_peaks_only               the peaks of this device\n\n"
-      << "Names are <Kernel>[/<parameter>:<value>...][/layout:<layout>]/<precision>/<m>x<n>x<k>; "
-         "C (m x n)\n= A (m x k) * B (k x n); a layout is named where it is not nn.\n"
-      << "EndToEnd/<transfer>/<name> times host-to-device copies, kernel and device-to-host copy; "
-         "transfer is\npageable or pinned. They have layout nn and run only if the filter contains "
-         "EndToEnd.\n"
-      << "Exit codes: 0 all results right, 1 a result failed, 2 bad input, 130 interrupted.\n\n"
-      << options_help()
-      << "\nGoogle Benchmark's own options keep their meaning; --benchmark_min_time is the "
-         "shortest "
-         "sampling\ntime (0.5s) or the number of samples (100x) of each case:\n"
-      << std::flush;
-}
+constexpr char kHelp[] =
+    R"(Benchmarks matrix multiplication kernels: verifies each, times it, and compares it with the
+device's peak and with libraries. Without a filter, sizes, precisions, layouts or variants the
+default suite runs, for at most ten minutes on a GPU; each of these options means all kernels.
+
+  gemm_bench --benchmark_filter=Tiled        the tiled family
+  gemm_bench --gemm_shapes=4096,64x8192x512  other sizes
+  gemm_bench --benchmark_filter=EndToEnd     with copies from and to the host
+  gemm_bench --gemm_kernel=my.cu             your own kernel
+  gemm_bench --gemm_device=cpu               the CPU kernels
+  gemm_bench --benchmark_out=results/        write results/<device>/<utc>-<commit>.json.gz
+  gemm_bench --benchmark_list_tests          all names
+  gemm_bench --gemm_peaks_only               the peaks of this device
+
+Names are <Kernel>[/<parameter>:<value>...][/layout:<layout>]/<precision>/<m>x<n>x<k>; C (m x n)
+= A (m x k) * B (k x n); a layout is named where it is not nn.
+EndToEnd/<transfer>/<name> times host-to-device copies, kernel and device-to-host copy; transfer is
+pageable or pinned. They have layout nn and run only if the filter contains EndToEnd.
+Exit codes: 0 all results right, 1 a result failed, 2 bad input, 130 interrupted.
+
+)",
+               kGooglesHelp[] = R"(
+Google Benchmark's own options keep their meaning; --benchmark_min_time is the shortest sampling
+time (0.5s) or the number of samples (100x) of each case:
+)";
 
 std::vector<Case> selected(std::vector<Case> cases, const std::string& filter) {
   const auto matches = name_filter(filter);
@@ -136,39 +126,21 @@ std::vector<Case> selected(std::vector<Case> cases, const std::string& filter) {
   return cases;
 }
 
-void require_matches(bool matches, const std::string& filter, const Options& options,
-                     Device::Kind kind, const std::string& why_no_gpu) {
+void require_matches(bool matches, const std::string& filter, Device::Kind kind,
+                     const std::string& why_no_gpu) {
   const bool end_to_end = asks_for_end_to_end(filter);
   if (end_to_end && kind == Device::Kind::cpu)
     throw BadInput("--benchmark_filter=" + filter + ": EndToEnd needs a GPU: " + why_no_gpu);
   if (matches) return;
-  const std::string list = std::string(": ") + (end_to_end ? "--benchmark_filter=EndToEnd " : "") +
-                           "--benchmark_list_tests lists all names";
-  if (filter.empty())
-    throw BadInput(
-        "no kernel of this device computes the given --gemm_precisions in the given "
-        "--gemm_layouts" +
-        list);
-  const auto any = [&](Device::Kind device, const std::vector<Precision>& precisions, bool variants,
-                       const std::vector<Layout>& layouts) {
-    const auto shapes = parse_shapes(options.shapes, device);
-    return !selected(make_cases(shapes, precisions, device, variants, layouts), filter).empty();
-  };
-  if (any(kind, usual_precisions(kind), options.variants, {Layout::nn}))
-    throw BadInput(
-        "--benchmark_filter=" + filter +
-        " selects no kernel that computes the given --gemm_precisions in the given --gemm_layouts" +
-        list);
-  if (kind == Device::Kind::cpu)
-    throw BadInput("--benchmark_filter=" + filter +
-                   " matches no CPU kernel, and GPU kernels cannot run: " + why_no_gpu);
-  if (any(Device::Kind::cpu, options.precisions, false, options.layouts))
-    throw BadInput("--benchmark_filter=" + filter +
-                   " selects CPU kernels only: add --gemm_device=cpu");
-  if (!options.variants && any(kind, options.precisions, true, options.layouts))
-    throw BadInput("--benchmark_filter=" + filter +
-                   " selects points of a tuning space only: add --gemm_variants=all");
-  throw BadInput("--benchmark_filter=" + filter + " matches nothing" + list);
+  const std::string what =
+      filter.empty() ? "no kernel of this device is"
+                     : "--benchmark_filter=" + filter + " matches no kernel of this device that is";
+  throw BadInput(what + " of the given --gemm_precisions and --gemm_layouts; " +
+                 (kind == Device::Kind::cpu
+                      ? "GPU kernels cannot run: " + why_no_gpu
+                      : "CPU kernels need --gemm_device=cpu, tuning spaces --gemm_variants=all") +
+                 ": " + (end_to_end ? "--benchmark_filter=EndToEnd " : "") +
+                 "--benchmark_list_tests lists all names");
 }
 
 void require_verdict_alone(const Options& options, const std::vector<std::string>& google) {
@@ -179,29 +151,22 @@ void require_verdict_alone(const Options& options, const std::vector<std::string
     throw BadInput("--gemm_verdict prints JSON lines: omit --benchmark_format");
   if (const std::string least = google_flag(google, "min_time"); least == "1x")
     throw BadInput("--gemm_verdict needs more than one sample: omit --benchmark_min_time=1x");
-  if (options.rerun || options.peaks_only)
-    throw BadInput(
-        "--gemm_verdict prints a line for each case: omit --gemm_watch and --gemm_peaks_only");
+  if (options.peaks_only)
+    throw BadInput("--gemm_verdict prints a line for each case: omit --gemm_peaks_only");
 }
 
 void require_baseline(const Options& options, Device::Kind kind) {
-  if (!options.versus) return;
-  for (const Baseline& baseline : parse_versus(*options.versus)) {
+  for (const std::string& name : parts_of(options.versus.value_or(""))) {
     bool found = false;
     std::string known;
     for (const RegisteredKernel& kernel : registry()) {
       if (kernel.runs_on != kind) continue;
-      found = found ||
-              (baseline.means(kernel) &&
-               (!baseline.precision || std::ranges::count(kernel.precisions, *baseline.precision)));
+      found = found || is_meant(name, kernel);
       known += ", " + kernel.label();
     }
     if (!found)
-      throw BadInput("--gemm_versus: '" + baseline.kernel + "' is not a kernel of this device" +
-                     (baseline.precision
-                          ? " that computes " + std::string(traits_of(*baseline.precision).name)
-                          : "") +
-                     "; known are library" + known);
+      throw BadInput("--gemm_versus: '" + name +
+                     "' is not a kernel of this device; known are library" + known);
   }
 }
 
@@ -270,17 +235,18 @@ std::unique_ptr<Backend> open_device(const Options& options, std::string& why_no
 }
 
 int run(int argc, char** argv) {
-  std::vector<std::string> command = publishable(argc, argv);
   Options options = parse_options(argc, argv);
+  const std::vector<std::string> command = publishable(options.arguments);
   if (options.help) {
-    print_help(command[0].c_str());
+    std::cout << kHelp << options_help() << kGooglesHelp << std::flush;
     require_output();
     benchmark::Initialize(&argc, argv);  // prints its own help and exits
     return 0;
   }
-  if (options.list_kernels) list_kernels();
-  if (options.list_options) std::cout << options_as_markdown();
-  if (options.list_kernels || options.list_options) return 0;
+  if (options.list_kernels) {
+    list_kernels();
+    return 0;
+  }
   require_verdict_alone(options, {argv, argv + argc});
   watch_for_interrupt();
   const Environment environment = clean_environment();
@@ -289,8 +255,6 @@ int run(int argc, char** argv) {
     if (options.kernels.empty()) throw BadInput("--gemm_compile_for needs --gemm_kernel=FILE.cu");
     return compile_user_kernels(options) ? 0 : kFailedRow;
   }
-  if (options.rerun) rerun_on_save(options);
-
   if (options.name_record) {
     std::string ignored;
     std::cout << record_name(make_backend(options, ignored)->device()) << "\n";
@@ -337,7 +301,7 @@ int run(int argc, char** argv) {
   const bool end_to_end = asks_for_end_to_end(filter);
   if (end_to_end) std::ranges::copy(end_to_end_cases(cases), std::back_inserter(cases));
   const std::vector<Case> chosen = selected(cases, filter);
-  require_matches(!chosen.empty(), filter, options, device.kind, why_no_gpu);
+  require_matches(!chosen.empty(), filter, device.kind, why_no_gpu);
   if (google_switch(google_arguments, "list_tests")) {
     for (const Case& one : chosen) std::cout << one.name() << kNameSuffix << "\n";
     return 0;
@@ -349,17 +313,17 @@ int run(int argc, char** argv) {
 
   std::unique_ptr<RecordFile> file;
   if (writes_record) file = open_record(out, device, options);
-  if (file) name_record(command, file->path());
   File turn;
   if (options.verdict || device.kind == Device::Kind::gpu) turn = take_turn(device);
-  Session session(std::move(backend), options, command, environment);
+  Session session(std::move(backend), options,
+                  publishable(options.arguments, file ? file->path() : ""), environment);
   const std::string repetitions = google_flag(google_arguments, "repetitions");
-  Progress progress(chosen, repetitions.empty() ? 1 : std::stoul(repetitions));
+  Progress progress(chosen.size() * (repetitions.empty() ? 1 : std::stoul(repetitions)),
+                    now_seconds());
   const bool console = format.empty() || format == "console";
   const bool aggregates_only = google_switch(google_arguments, "display_aggregates_only") ||
                                google_switch(google_arguments, "report_aggregates_only");
-  const CaseOutput output{.counts_copies = end_to_end,
-                          .status = console && !options.verdict,
+  const CaseOutput output{.status = console && !options.verdict,
                           .failures = format == "csv" || aggregates_only};
   for (const Case& one : chosen)
     benchmark::RegisterBenchmark(one.name().c_str(), GemmCase(session, progress, one, output))

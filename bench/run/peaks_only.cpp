@@ -6,7 +6,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "bench/base/device_errors.hpp"
@@ -85,14 +84,12 @@ std::vector<Probe> chosen_probes(const Backend& backend, const std::string& filt
 // Others would be without effect.
 void check_arguments(const std::vector<std::string>& arguments) {
   check_google_flags(arguments);
-  for (const char* name : {"out", "repetitions", "min_time", "context"})
-    if (!google_flag(arguments, name).empty())
-      throw BadInput("--benchmark_" + std::string(name) + " does not go with --gemm_peaks_only" +
-                     (std::string_view(name) == "out"
-                          ? ": use --benchmark_format=json > FILE"
-                          : ": omit it, a probe's time is always the same"));
-  if (google_flag(arguments, "format") == "csv")
-    throw BadInput("--benchmark_format=csv: --gemm_peaks_only prints console or json");
+  for (const std::string name : {"out", "repetitions", "min_time", "context", "format"})
+    if (const std::string value = google_flag(arguments, name);
+        !value.empty() && (name != "format" || value == "csv"))
+      throw BadInput("--benchmark_" + name + "=" + value +
+                     " does not go with --gemm_peaks_only: it prints to the console, or with "
+                     "--benchmark_format=json as JSON");
 }
 
 }  // namespace

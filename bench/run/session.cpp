@@ -14,7 +14,6 @@
 #include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
 #include "bench/peaks/measured_peaks.hpp"
-#include "bench/run/answer.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/user_kernels.hpp"
 #include "kernels/user/user_kernel.hpp"
@@ -30,10 +29,6 @@ bool contains(const std::vector<Case>& cases, const Case& one) {
   return std::ranges::find(cases, one) != cases.end();
 }
 
-bool is_library_for(const Case& which, const Case& baseline) {
-  return baseline.kernel->is_library() && baseline.problem == which.problem;
-}
-
 // The speeds of a row and of what it was interleaved with.
 void compare(Row& row, const Case& baseline, const Timing& theirs) {
   std::vector<double> mine = row.timing.samples_seconds, other = theirs.samples_seconds;
@@ -41,11 +36,8 @@ void compare(Row& row, const Case& baseline, const Timing& theirs) {
   mine.resize(pairs);
   other.resize(pairs);
   row.versus = compare_pairs(mine, other);
-  if (const Precision precision = baseline.problem.precision;
-      precision != row.which.problem.precision)
-    row.versus->kernel = std::string(traits_of(precision).name) + ":";
-  row.versus->kernel += baseline.kernel->label();
-  row.versus->library = is_library_for(row.which, baseline);
+  row.versus->kernel = baseline.kernel->label();
+  row.versus->library = baseline.kernel->is_library();
 }
 
 }  // namespace
@@ -120,8 +112,7 @@ double Session::seconds_left() const {
 
 std::vector<Case> Session::baselines_of(const Case& which) const {
   if (!options_.versus || which.transfer) return {};
-  std::vector<Case> named =
-      bench::baselines_of(which, parse_versus(*options_.versus), options_.variants);
+  std::vector<Case> named = bench::baselines_of(which, *options_.versus, options_.variants);
   if (contains(named, which)) return {};  // no kernel is its own baseline
   std::erase_if(named, [&](const Case& one) { return contains(unfit_, one); });
   return named;
@@ -148,7 +139,7 @@ void Session::measure(const Case& which, Row& row) {
   // Code of several users, or of one among other baselines, is compared in one child.
   const bool shared = !options_.is_child && theirs && (mine || baselines.size() > 1);
   const std::optional<Case> baseline = shared ? std::nullopt : fastest_of(baselines);
-  if (!(baseline && is_library_for(which, *baseline))) measure_library(which);
+  if (!(baseline && baseline->kernel->is_library())) measure_library(which);
 
   row = Row{.which = which};
   try {
@@ -170,29 +161,13 @@ void Session::measure(const Case& which, Row& row) {
     return measure(which, row);
   } catch (const Skipped&) {
     throw;
-  } catch (const DeviceLost&) {
-    throw;  // freeing its memory would wait for the GPU
+  } catch (const EndsTheRun&) {
+    throw;  // freeing the memory of a GPU that hangs would wait for it
   } catch (const std::exception&) {
     discard(which.problem);
     throw;
   }
   results_->raise_peaks(limits_.peaks);
-}
-
-Row Session::measure_alone(const Case& which, std::int64_t samples) {
-  if (interrupted()) throw Interrupted();
-  TimingPlan plan = options_.timing;
-  plan.samples = samples;
-  Row row{.which = which};
-  try {
-    measure_here(which, std::nullopt, plan, row);
-  } catch (const DeviceLost&) {
-    throw;  // freeing its memory would wait for the GPU
-  } catch (const std::exception&) {
-    discard(which.problem);
-    throw;
-  }
-  return row;
 }
 
 std::optional<Case> Session::fastest_of(const std::vector<Case>& cases) {
@@ -219,9 +194,7 @@ std::optional<Case> Session::fastest_of(const std::vector<Case>& cases) {
       }
       best = next;
       std::swap(active_, baseline_);
-    } catch (const Interrupted&) {
-      throw;
-    } catch (const DeviceLost&) {
+    } catch (const EndsTheRun&) {
       throw;
     } catch (const std::exception& error) {
       leave_out(next, error.what());
@@ -238,31 +211,35 @@ void Session::measure_library(const Case& which) {
     return;
   std::vector<Case> libraries =
       make_cases({{p.m, p.n, p.k}}, {p.precision}, device().kind, false, {p.layout});
-  std::erase_if(libraries, [&](const Case& one) {
-    const RegisteredKernel& kernel = *one.kernel;
-    return !kernel.is_library() || contains(unfit_, one) ||
-           (kernel.unsupported && kernel.unsupported(p, device()));
+  std::erase_if(libraries, [](const Case& one) { return !one.kernel->is_library(); });
+  if (const auto row = measure_fastest(std::move(libraries)))
+    results_->set_library_rate(p, {row->which.kernel->label(), row->flop_per_second()});
+  else
+    without_library_.push_back(p);
+}
+
+std::optional<Row> Session::measure_fastest(std::vector<Case> cases,
+                                            std::optional<std::int64_t> samples) {
+  std::erase_if(cases, [&](const Case& one) {
+    const auto& unsupported = one.kernel->unsupported;
+    return contains(unfit_, one) || (unsupported && unsupported(one.problem, device()));
   });
-  without_library_.push_back(p);  // unless this goes well
-  const auto library = fastest_of(libraries);
-  if (!library) return;
+  const auto best = fastest_of(cases);
+  if (!best) return std::nullopt;
   // In the state of the rows: burst and settled differ by 15 % on one GPU.
   TimingPlan plan = options_.timing;
-  plan.samples.reset();
-  Row row{.which = *library};
+  plan.samples = samples;
+  Row row{.which = *best};
   try {
-    measure_here(*library, std::nullopt, plan, row);
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const DeviceLost&) {
+    measure_here(*best, std::nullopt, plan, row);
+    return row;
+  } catch (const EndsTheRun&) {
     throw;
   } catch (const Skipped&) {
-    return;
   } catch (const std::exception& error) {
-    return leave_out(*library, error.what());
+    leave_out(*best, error.what());
   }
-  without_library_.pop_back();
-  results_->set_library_rate(p, {library->kernel->label(), row.flop_per_second()});
+  return std::nullopt;
 }
 
 // Prepared in place: on a GPU that hangs its destructor would wait for ever.

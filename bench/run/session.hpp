@@ -15,8 +15,7 @@
 #include "bench/measurement/measurement.hpp"
 #include "bench/peaks/physics.hpp"
 #include "bench/record/record.hpp"
-#include "bench/run/child.hpp"
-#include "bench/run/request.hpp"
+#include "bench/run/exchange.hpp"
 
 namespace gemm::bench {
 
@@ -40,8 +39,10 @@ class Session {
   // DeviceLost, WrongResult, Suspect, NotChecked, and std::runtime_error with what the kernel ran
   // into, how a child ended, or why its time is impossible.
   void measure(const Case& which, Row& row);
-  // Of a kernel of this program, here, without a baseline, by that many samples. Throws as above.
-  Row measure_alone(const Case& which, std::int64_t samples);
+  // The fastest of these, which a short trial finds, measured here and alone, by that many samples
+  // if given. Nothing if all fail, which is said. Throws EndsTheRun.
+  std::optional<Row> measure_fastest(std::vector<Case> cases,
+                                     std::optional<std::int64_t> samples = {});
   // After `error` nothing can be measured any more.
   void lose_device(const std::string& error, const Case& during);
 

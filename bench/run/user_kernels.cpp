@@ -1,9 +1,5 @@
 #include "bench/run/user_kernels.hpp"
 
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -15,17 +11,14 @@
 #include <system_error>
 #include <utility>
 
-#include "bench/base/interrupt.hpp"
+#include "bench/base/device_errors.hpp"
 #include "bench/base/text.hpp"
 #include "bench/kernel_code/fingerprint.hpp"
-#include "bench/timing/timing.hpp"
+#include "bench/run/child.hpp"
 #include "kernels/user/user_kernel.hpp"
 
 namespace gemm::bench {
 namespace {
-
-constexpr char kProgram[] = "gemm_bench", kLibrary[] = "libgemm_bench.so",
-               kRunner[] = "run_in_python.py";
 
 [[noreturn]] void refuse(const std::string& item, const std::string& why) {
   throw std::invalid_argument("--gemm_kernel=" + item + ": " + why);
@@ -45,12 +38,11 @@ UserKernel parse(const std::string& item) {
 }
 
 std::string contents(const UserKernel& kernel, const std::string& item) {
-  std::error_code unknown;
-  const std::filesystem::file_status status = std::filesystem::status(kernel.file, unknown);
-  if (std::filesystem::is_directory(status)) refuse(item, "is a folder: give a file");
   // To open a pipe would be to wait for its other end.
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    refuse(item, "is a device, a pipe or a socket: give a file");
+  std::error_code unknown;
+  if (std::filesystem::exists(kernel.file, unknown) &&
+      !std::filesystem::is_regular_file(kernel.file, unknown))
+    refuse(item, "is a folder, a device, a pipe or a socket: give a file");
   std::ifstream file(kernel.file, std::ios::binary);
   if (!file) refuse(item, std::string("cannot be read (") + std::strerror(errno) + ")");
   return {std::istreambuf_iterator<char>(file), {}};
@@ -100,30 +92,23 @@ std::string interpreter() {
   return given == nullptr || *given == '\0' ? "python3" : given;
 }
 
-// As posix_spawnp looks for it.
-bool is_program(const std::string& name) {
-  if (name.find('/') != std::string::npos) return access(name.c_str(), X_OK) == 0;
-  const char* path = std::getenv("PATH");
-  for (const std::string& folder : parts_of(path == nullptr ? "" : path, ':'))
-    if (access((std::filesystem::path(folder) / name).c_str(), X_OK) == 0) return true;
-  return false;
-}
-
 void require_python(const std::string& item) {
-  if (!is_program(interpreter()))
-    refuse(item, "needs Python, but there is no program '" + interpreter() +
-                     "': install python3, or set GEMM_BENCH_PYTHON to its path");
-  for (const char* part : {kLibrary, kRunner})
-    if (!std::filesystem::exists(own_folder() / part))
-      refuse(item, std::string("needs ") + part + " in the folder of " + kProgram +
-                       ": build all targets");
+  try {
+    run_child({interpreter(), "--version"}, 60);
+  } catch (const EndsTheRun&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    refuse(item,
+           std::string(error.what()) + ": install python3, or set GEMM_BENCH_PYTHON to its path");
+  }
 }
 
 }  // namespace
 
 std::vector<std::string> child_program(bool python) {
   if (!python) return {"/proc/self/exe", "--gemm_child"};
-  return {interpreter(), "-u", own_folder() / kRunner, own_folder() / kLibrary};
+  return {interpreter(), "-u", own_folder() / "run_in_python.py",
+          own_folder() / "libgemm_bench.so"};
 }
 
 bool compile_user_kernels(const Options& options) {
@@ -173,50 +158,6 @@ void register_user_kernels(const Options& options, Device::Kind kind,
   if (asked != nullptr && !sources)
     throw std::invalid_argument("--gemm_" + std::string(asked) +
                                 " needs --gemm_kernel=FILE.cu, a file to compile");
-}
-
-void rerun_on_save(const Options& options) {
-  if (options.kernels.empty())
-    throw std::invalid_argument(
-        "--gemm_watch needs --gemm_kernel=FILE, the file to watch; for the interval between "
-        "readings "
-        "of the GPU use --gemm_monitor=SECONDS");
-  std::vector<std::filesystem::path> files;
-  for (const std::string& item : options.kernels) files.push_back(parse(item).file);
-  std::vector<std::string> command = options.arguments;
-  std::erase(command, "--gemm_watch");
-  std::vector<char*> argv;
-  for (std::string& argument : command) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-
-  // Of a file that is being replaced there is none for a moment: that is no change yet.
-  const auto times = [&] {
-    std::vector<std::filesystem::file_time_type> all;
-    std::error_code missing;
-    for (const std::filesystem::path& file : files) {
-      all.push_back(std::filesystem::last_write_time(file, missing));
-      if (missing) return std::vector<std::filesystem::file_time_type>();
-    }
-    return all;
-  };
-  for (;;) {
-    const auto before = times();
-    pid_t child = 0;
-    if (const int error =
-            posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, argv.data(), environ);
-        error != 0)
-      throw std::runtime_error(std::string("cannot start the program again: ") +
-                               std::strerror(error));
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (interrupted()) throw Interrupted();
-    std::cerr << "Waiting until a file is saved; Ctrl-C ends the program.\n";
-    for (auto now = times(); now.empty() || now == before; now = times()) {
-      idle(0.05);
-      if (interrupted()) throw Interrupted();
-    }
-  }
 }
 
 }  // namespace gemm::bench

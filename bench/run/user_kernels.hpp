@@ -23,8 +23,4 @@ bool compile_user_kernels(const Options& options);
 // kernels in Python, that with this program's library in it.
 std::vector<std::string> child_program(bool python);
 
-// Runs the program without --gemm_watch, at once and again whenever one of the files is saved;
-// until Ctrl-C, when it throws Interrupted.
-[[noreturn]] void rerun_on_save(const Options& options);
-
 }  // namespace gemm::bench

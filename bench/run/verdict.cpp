@@ -1,21 +1,13 @@
 #include "bench/run/verdict.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <stdexcept>
-#include <system_error>
 
-#include "bench/base/device_errors.hpp"
 #include "bench/base/durable.hpp"
-#include "bench/base/interrupt.hpp"
 #include "bench/base/json.hpp"
 #include "bench/base/text.hpp"
 #include "build_info.hpp"
@@ -93,59 +85,39 @@ void open_libraries(const std::vector<Case>& cases, const Device& device) {
   }
 }
 
-// Measured alone, by so many samples that its interval is narrow whatever the limits of a verdict.
-std::optional<BaselineTime> fastest(Session& session, const std::vector<Case>& cases,
-                                    const Problem& of) {
-  std::optional<BaselineTime> best;
-  for (const Case& one : cases) {
-    Row row;
-    try {
-      row = session.measure_alone(one, kBaselineSamples);
-    } catch (const Interrupted&) {
-      throw;
-    } catch (const DeviceLost&) {
-      throw;
-    } catch (const std::exception& error) {
-      std::cerr << one.name() << " is not compared with: " << one_line(error.what()) << "\n";
-      continue;
-    }
-    const Range seconds = median_range(row.timing.samples_seconds);
-    if (!row.rated() || (best && best->seconds.median <= seconds.median)) continue;
-    best = {.kernel = one.kernel->label(),
-            .library = one.kernel->is_library() && one.problem == of,
-            .seconds = seconds,
-            .samples = std::ssize(row.timing.samples_seconds),
-            .sm_hz = row.timing.median_sm_hz(),
-            .throttled = is_throttled(row.timing)};
-  }
-  return best;
+// By so many samples that its interval is narrow whatever the limits of a verdict.
+std::optional<BaselineTime> fastest(Session& session, std::vector<Case> cases) {
+  const auto row = session.measure_fastest(std::move(cases), kBaselineSamples);
+  if (!row || !row->rated()) return std::nullopt;
+  return BaselineTime{.kernel = row->which.kernel->label(),
+                      .library = row->which.kernel->is_library(),
+                      .seconds = median_range(row->timing.samples_seconds),
+                      .samples = std::ssize(row->timing.samples_seconds),
+                      .sm_hz = row->timing.median_sm_hz(),
+                      .throttled = is_throttled(row->timing)};
 }
 
 json interval(const Range& range) {
   return {{"median", range.median}, {"low", range.min}, {"high", range.max}};
 }
 
-json versus_json(const Row& row, const BaselineTime* cached, const Range& mine) {
-  if (cached != nullptr)
-    return {{"kernel", cached->kernel},
-            {"library", cached->library},
-            {"ratio", cached->seconds.median / mine.median},
-            {"low", cached->seconds.min / mine.max},
-            {"high", cached->seconds.max / mine.min},
-            {"seconds", cached->seconds.median},
-            {"samples", cached->samples},
-            {"cached", true},
-            {"shared_process", false}};
-  if (!row.versus) return nullptr;
-  return {{"kernel", row.versus->kernel},
-          {"library", row.versus->library},
-          {"ratio", row.versus->ratio},
-          {"low", row.versus->low},
-          {"high", row.versus->high},
-          {"seconds", row.versus->seconds},
-          {"samples", row.versus->samples},
-          {"cached", false},
-          {"shared_process", row.versus->shared_process}};
+// `interleaved` is that of a record, or null.
+json versus_json(json interleaved, const BaselineTime* cached, const Range& mine) {
+  if (cached == nullptr) {
+    if (interleaved.is_null()) return nullptr;
+    interleaved.erase("confidence");
+    interleaved["cached"] = false;
+    return interleaved;
+  }
+  return {{"kernel", cached->kernel},
+          {"library", cached->library},
+          {"ratio", cached->seconds.median / mine.median},
+          {"low", cached->seconds.min / mine.max},
+          {"high", cached->seconds.max / mine.min},
+          {"seconds", cached->seconds.median},
+          {"samples", cached->samples},
+          {"cached", true},
+          {"shared_process", false}};
 }
 
 // SOL-ExecBench's: 0.5 at the time of the baseline, 1 at the roof.
@@ -175,8 +147,7 @@ void Baselines::find(Session& session, const std::vector<Case>& cases, const std
   const Conditions& run = session.results().run();
   for (const Case& which : cases) {
     std::vector<Case> candidates =
-        which.transfer ? std::vector<Case>()
-                       : baselines_of(which, parse_versus(versus), run.options.variants);
+        which.transfer ? std::vector<Case>() : baselines_of(which, versus, run.options.variants);
     for (const Case& one : candidates)
       if (one.kernel->is_users())
         throw std::invalid_argument("--gemm_baselines_cached: " + one.kernel->label() +
@@ -186,21 +157,14 @@ void Baselines::find(Session& session, const std::vector<Case>& cases, const std
     open_libraries(candidates, session.device());
     const std::string name = which.name(), key = key_of(run, which.problem, versus);
     std::optional<BaselineTime> best = kept(read(file_), key);
-    if (!best) {
-      best = fastest(session, candidates, which.problem);
-      if (best) change(key, *best);
-    }
+    if (!best && (best = fastest(session, candidates))) change(key, *best);
     if (best) found_[name] = {key, *best};
   }
 }
 
 void Baselines::change(const std::string& key, const json& entry) const {
   if (file_.empty()) return;
-  std::error_code ignored;  // then the lock cannot be opened, and nothing can be kept
-  std::filesystem::create_directories(file_.parent_path(), ignored);
-  const File lock(open((file_.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644));
-  if (lock) flock(lock.descriptor(), LOCK_EX);
-  json all = read(file_);
+  json all = read(file_);  // no other process changes it: this one has the turn on the device
   all.erase(key);
   if (!entry.is_null()) all[key] = entry;
   try {
@@ -243,7 +207,8 @@ json verdict_of(const Results& results, const Row& row, Baselines* baselines) {
     const Range mine = median_range(row.timing.samples_seconds);
     const auto at_clock = results.of_roof_at_clock(row);
     seconds = interval(mine);
-    versus = versus_json(row, baselines == nullptr ? nullptr : baselines->of(row), mine);
+    versus =
+        versus_json(whole["versus"], baselines == nullptr ? nullptr : baselines->of(row), mine);
     score = sol_score(mine.median, versus, at_clock ? at_clock : results.of_roof(row));
   }
   line.update(

@@ -3,7 +3,7 @@
     python3 -u run_in_python.py LIBRARY
 
 gemm_bench starts this for each benchmark of a --gemm_kernel=FILE.py, with the case as a JSON object
-at standard input (bench/run/request.hpp). Such a file defines
+at standard input (bench/run/exchange.hpp). Such a file defines
 
     def prepare(problem, a, b, c):  # or another name, for FILE.py:NAME
         ...                         # untimed, once per operand set; a, b, c are Matrix

@@ -1,13 +1,11 @@
-#include "bench/run/answer.hpp"
+#include "bench/run/exchange.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <stdexcept>
-#include <vector>
 
 #include "bench/base/clock.hpp"
 #include "bench/base/text.hpp"
@@ -41,6 +39,33 @@ Answer row_of(const json& answer, const ChildEnd& end, const Case& which) {
 }
 
 }  // namespace
+
+json json_of(const Case& which) {
+  const Problem& p = which.problem;
+  return {{"kernel", which.kernel->label()},
+          {"transfer", which.transfer ? json(name_of(*which.transfer)) : json(nullptr)},
+          {"precision", traits_of(p.precision).name},
+          {"layout", name_of(p.layout)},
+          {"m", p.m},
+          {"n", p.n},
+          {"k", p.k}};
+}
+
+Case case_of(const json& which, Device::Kind kind) {
+  const auto text = [&](const char* key) { return which.at(key).get<std::string>(); };
+  const auto size = [&](const char* key) { return which.at(key).get<std::int64_t>(); };
+  const auto kernel = std::ranges::find_if(registry(), [&](const RegisteredKernel& one) {
+    return one.runs_on == kind && one.label() == text("kernel");
+  });
+  const auto precision = precision_named(text("precision"));
+  const auto layout = layout_named(text("layout"));
+  if (kernel == registry().end() || !precision || !layout)
+    throw std::runtime_error("there is no case " + which.dump());
+  Case found{&*kernel, {size("m"), size("n"), size("k"), *precision, *layout}};
+  for (const Transfer transfer : kTransfers)
+    if (which.at("transfer") == name_of(transfer)) found.transfer = transfer;
+  return found;
+}
 
 std::string answer_text(const std::string& token, const json& row, double kernel_seconds,
                         Outcome outcome) {

@@ -1,5 +1,5 @@
 // Answers that no measurement gives are refused, with what is wrong in them.
-#include "bench/run/answer.hpp"
+#include "bench/run/exchange.hpp"
 
 #include <gtest/gtest.h>
 

@@ -17,52 +17,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import test_runs
+from test_runs import BENCH, NEEDS_BENCH, ROOT, run, wait_until
 
-jsonschema = pytest.importorskip("jsonschema")
 pytest.importorskip("msgspec")
 
-ROOT = Path(__file__).parents[2]
-BENCH = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
-KILLS = int(os.environ.get("GEMM_BENCH_KILLS", "6"))
+KILLS = int(os.environ.get("GEMM_BENCH_KILLS", "3"))
 SEED = int(os.environ.get("GEMM_BENCH_SEED", "5"))
 COMPARE = Path("/usr/share/benchmark/compare.py")
 
-QUICK = [
-    BENCH,
-    "--gemm_device=cpu",
-    "--gemm_cache=hot",
-    "--gemm_warmup=0.001",
-    "--gemm_sample=0.0001",
-    "--gemm_sampling=0.002",
-    "--gemm_peaks=nominal",
-    "--benchmark_min_time=2x",
-]
+QUICK = ["--gemm_device=cpu", "--gemm_cache=hot", "--gemm_warmup=0.001", "--gemm_sample=0.0001"]
+QUICK += ["--gemm_sampling=0.002", "--gemm_peaks=nominal", "--benchmark_min_time=2x"]
 MANY = [*QUICK, "--gemm_shapes=" + ",".join(map(str, range(8, 40)))]
 ONE = [*QUICK, "--gemm_shapes=16", "--benchmark_filter=CpuNaive"]
-LONG = [*MANY, "--gemm_cooldown=1"]
 
-pytestmark = pytest.mark.skipif(not BENCH.exists(), reason=f"{BENCH} is not built")
-
-
-def run(command: list[Any], **kwargs: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, **kwargs
-    )
-
-
-def text_of(path: Path) -> str:
-    """Of a file that is compressed if its name says so."""
-    content = path.read_bytes()
-    return (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+pytestmark = NEEDS_BENCH
 
 
 def record(path: Path) -> dict[str, Any]:
     """The record, if the schema and gemm_report have nothing to say against it."""
-    document = json.loads(text_of(path))
-    jsonschema.validate(document, json.loads((ROOT / "results" / "schema.json").read_text()))
+    document = test_runs.record(path)
     code = "import sys, pathlib; from gemm_report.record import read_record\n"
     code += "read_record(pathlib.Path(sys.argv[1]))"
-    read = run([sys.executable, "-c", code, path], cwd=ROOT / "report")
+    read = run("-c", code, str(path), program=Path(sys.executable), cwd=ROOT / "report")
     assert read.returncode == 0, read.stderr
     return document
 
@@ -77,32 +54,16 @@ def shown(console: str) -> list[str]:
     return [f"{line.split()[0]}/manual_time" for line in lines if re.search(r"\[\d+/\d+, ", line)]
 
 
-def killed(command: list[Any], seconds: float, folder: Path) -> str:
+def killed(options: list[str], seconds: float, folder: Path) -> str:
     """What a run showed that was killed after so long."""
     console = folder / "console.txt"
-    with console.open("w") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
+    with (
+        console.open("w") as out,
+        subprocess.Popen([BENCH, *options], stdout=out, stderr=out) as process,
+    ):
         time.sleep(seconds)
         process.kill()
     return console.read_text()
-
-
-def with_a_row(out: Path) -> subprocess.Popen[bytes]:
-    """A run that has finished a row or two of many."""
-    process = subprocess.Popen(
-        [*LONG, f"--benchmark_out={out}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    deadline = time.monotonic() + 60
-    while not out.exists():
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.01)
-    return process
-
-
-def left_behind(out: Path) -> None:
-    """A run that was killed."""
-    with with_a_row(out) as process:
-        process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +71,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> float:
     """Seconds of the run that is killed at random moments."""
     out = tmp_path_factory.mktemp("whole") / "record.json"
     begin = time.monotonic()
-    done = run([*MANY, f"--benchmark_out={out}"])
+    done = run(*MANY, f"--benchmark_out={out}")
     seconds = time.monotonic() - begin
     assert done.returncode == 0, done.stdout + done.stderr
     assert shown(done.stdout) == names(record(out))
@@ -136,18 +97,22 @@ def test_every_row_that_was_shown_outlives_a_kill(
 
 
 def test_the_record_of_a_killed_run_is_one_for_googles_tools(tmp_path: Path) -> None:
-    left_behind(tmp_path / "record.json")
-    document = record(tmp_path / "record.json")
-    run_keys = document["context"]["gemm"]
-    assert not run_keys["complete"]
-    assert run_keys["kernels"]
-    assert 0 < run_keys["time"]["kernel_seconds"] < run_keys["time"]["wall_seconds"]
-    assert run_keys["conformance"].startswith("uniform[-1,1], ")
+    out = tmp_path / "record.json"
+    with subprocess.Popen(
+        [BENCH, *MANY, "--gemm_cooldown=1", f"--benchmark_out={out}"], stdout=subprocess.DEVNULL
+    ) as process:
+        wait_until(out.exists, process)
+        process.kill()
+    document = record(out)
+    of_run = document["context"]["gemm"]
+    assert not of_run["complete"]
+    assert of_run["kernels"]
+    assert 0 < of_run["time"]["kernel_seconds"] < of_run["time"]["wall_seconds"]
     if not COMPARE.exists():
         pytest.skip("no compare.py of Google Benchmark here")
     pytest.importorskip("scipy")
-    path = str(tmp_path / "record.json")
-    compared = run([sys.executable, COMPARE, "--no-utest", "benchmarks", path, path])
+    options = [str(COMPARE), "--no-utest", "benchmarks", str(out), str(out)]
+    compared = run(*options, program=Path(sys.executable))
     assert compared.returncode == 0, compared.stderr
     assert names(document)[0] in compared.stdout
 
@@ -156,7 +121,7 @@ def test_runs_that_start_at_once_get_a_record_each(tmp_path: Path) -> None:
     told = [tmp_path / f"{i}.txt" for i in range(4)]
     runs = [
         subprocess.Popen(
-            [*ONE, f"--benchmark_out={tmp_path / 'results'}/", f"--gemm_tell_record={path}"],
+            [BENCH, *ONE, f"--benchmark_out={tmp_path / 'results'}/", f"--gemm_tell_record={path}"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -172,7 +137,7 @@ def test_runs_that_start_at_once_get_a_record_each(tmp_path: Path) -> None:
         assert re.fullmatch(r"\d{8}T\d{6}Z-\w+(-dirty)?\.json\.gz", path.name)
         assert path.parent.parent == tmp_path / "results"
         assert f"--benchmark_out={path.name}" in record(path)["context"]["gemm"]["command"]
-        assert str(tmp_path) not in text_of(path)
+        assert str(tmp_path) not in gzip.decompress(path.read_bytes()).decode()
     assert set((tmp_path / "results").glob("*/*")) == set(paths)
 
 
@@ -180,7 +145,7 @@ def test_the_name_of_the_record_can_be_told_to_a_stream(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     (tmp_path / "errors.txt").write_text("before\n")
     with (tmp_path / "errors.txt").open("a") as errors:
-        command = [*ONE, f"--benchmark_out={out}", "--gemm_tell_record=/dev/stderr"]
+        command = [BENCH, *ONE, f"--benchmark_out={out}", "--gemm_tell_record=/dev/stderr"]
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=errors, timeout=60, check=True)
     assert (tmp_path / "errors.txt").read_text() == f"before\n{out}\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["errors.txt", "record.json"]
@@ -188,10 +153,10 @@ def test_the_name_of_the_record_can_be_told_to_a_stream(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("out", ["/dev/stdout", "/dev/fd/1"])
 def test_a_stream_gets_the_record_and_no_other_file(out: str, tmp_path: Path) -> None:
-    piped = run([*ONE, "--benchmark_format=csv", f"--benchmark_out={out}"]).stdout
+    piped = run(*ONE, "--benchmark_format=csv", f"--benchmark_out={out}").stdout
     assert json.loads(piped[piped.index("{") :])["benchmarks"]
     with (tmp_path / "console.txt").open("w") as console:
-        command = [*ONE, f"--benchmark_out={out}"]
+        command = [BENCH, *ONE, f"--benchmark_out={out}"]
         assert subprocess.run(command, stdout=console, timeout=60, check=False).returncode == 0
     text = (tmp_path / "console.txt").read_text()
     assert shown(text) == names(json.loads(text[text.index("{\n") :]))
@@ -205,7 +170,7 @@ def test_what_a_full_disk_takes_is_kept(tmp_path: Path) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
 
-    done = run([*MANY, f"--benchmark_out={out}"], preexec_fn=small_files)
+    done = run(*MANY, f"--benchmark_out={out}", preexec_fn=small_files)
     assert done.returncode == 2
     rows = shown(done.stdout)
     assert len(rows) >= 64, "the run goes on"
@@ -216,28 +181,3 @@ def test_what_a_full_disk_takes_is_kept(tmp_path: Path) -> None:
     kept = names(record(out))
     assert 5 < len(kept) < len(rows)
     assert kept == rows[: len(kept)]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
-def test_a_disk_that_is_full_for_a_while_costs_nothing(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk]).returncode != 0:
-        pytest.skip("mount is refused")
-    try:
-        filler = disk / "filler"
-        filler.write_bytes(b"x" * (900 << 10))
-        command = [*MANY, f"--benchmark_out={disk / 'record.json'}"]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stderr
-            assert "The run goes on" in process.stderr.readline()
-            filler.unlink()
-            console, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, console + errors
-        assert errors == ""
-        assert names(record(disk / "record.json")) == shown(console)
-        assert [path.name for path in disk.iterdir()] == ["record.json"]
-    finally:
-        run(["umount", disk])

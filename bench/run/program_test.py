@@ -5,11 +5,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
+from test_runs import BENCH as PROGRAM
+from test_runs import BUILD, NEEDS_BENCH
 
-BUILD = Path(__file__).parents[2] / os.environ.get("GEMM_BENCH_BUILD", "build/release")
-PROGRAM, LIBRARY = BUILD / "gemm_bench", BUILD / "libgemm_bench.so"
-pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="needs gemm_bench")
+LIBRARY = BUILD / "libgemm_bench.so"
+pytestmark = NEEDS_BENCH
 
 
 def lists_kernels(program: Path, folder: Path) -> bool:

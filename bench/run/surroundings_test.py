@@ -11,34 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import test_runs
+from test_runs import BENCH, NEEDS_BENCH, ROOT, codes, ran, rows
 
-ROOT = Path(__file__).parents[2]
-BENCH = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
-QUICK = ["--gemm_device=cpu", "--gemm_warmup=0.001", "--gemm_sample=0.0001", "--gemm_shapes=64"]
-QUICK += ["--gemm_sampling=0.05", "--gemm_peaks=nominal", "--benchmark_min_time=0.001s"]
 NAIVE = "--benchmark_filter=CpuNaive"
 
-pytestmark = pytest.mark.skipif(not BENCH.exists(), reason=f"{BENCH} is not built")
+pytestmark = NEEDS_BENCH
 
 
-def run(
-    out: Path, *arguments: str, before: tuple[str, ...] = (), **variables: str
-) -> tuple[dict[str, Any], str]:
+def run(out: Path, *arguments: str, code: int = 0, **variables: str) -> tuple[dict[str, Any], str]:
     """The record, and what the console said."""
-    done = subprocess.run(
-        [*before, BENCH, *QUICK, *arguments, f"--benchmark_out={out}"],
-        env={**os.environ, "OMP_WAIT_POLICY": "passive", **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode in (0, 1), done.stderr
-    return json.loads(out.read_text()), done.stdout
-
-
-def codes(document: dict[str, Any]) -> set[str]:
-    return {d["code"] for b in document["benchmarks"] for d in b["gemm"].get("departures", [])}
+    environment = {**os.environ, **variables}
+    document, done = ran(out, "--gemm_shapes=64", *arguments, code=code, env=environment)
+    return document, done.stdout
 
 
 def test_what_falsifies_is_taken_out_and_what_is_chosen_is_told(tmp_path: Path) -> None:
@@ -49,7 +34,7 @@ def test_what_falsifies_is_taken_out_and_what_is_chosen_is_told(tmp_path: Path) 
     environment = document["context"]["gemm"]["environment"]
     assert environment["removed"].items() >= falsifying.items()
     assert environment["recorded"]["OPENBLAS_NUM_THREADS"] == "1"
-    assert environment["recorded"]["OMP_WAIT_POLICY"] == "passive"
+    assert environment["recorded"]["OMP_NUM_THREADS"] == "1"
     assert "HOME_SECRET" not in json.dumps(document)
     (line,) = (line for line in console.splitlines() if "Environment:" in line)
     assert "removed: CUBLAS_EMULATION_STRATEGY=eager" in line
@@ -66,8 +51,8 @@ def test_a_users_kernel_does_not_see_it_either(tmp_path: Path) -> None:
     document, _ = run(
         tmp_path / "a.json",
         f"--gemm_kernel={kernel}",
+        code=1,
         CUDA_LAUNCH_BLOCKING="1",
-        GEMM_BENCH_PYTHON=sys.executable,
     )
     (row,) = document["benchmarks"]
     assert "None of it" in row["gemm"]["failed"]
@@ -77,18 +62,21 @@ def test_a_users_kernel_does_not_see_it_either(tmp_path: Path) -> None:
 def test_injected_code_marks_every_result(tmp_path: Path) -> None:
     quiet, _ = run(tmp_path / "a.json", NAIVE)
     assert quiet["context"]["gemm"]["environment"]["injected"] == []
-    assert "injected" not in codes(quiet)
+    assert "injected" not in codes(rows(quiet)[0])
     document, console = run(tmp_path / "b.json", NAIVE, LD_PRELOAD="libm.so.6")
     assert document["context"]["gemm"]["environment"]["injected"] == ["libm.so.6"]
-    assert "injected" in codes(document)
+    assert "injected" in codes(rows(document)[0])
     assert "injected: libm.so.6" in console
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="there is no strace")
 def test_a_tracer_is_seen(tmp_path: Path) -> None:
-    before = ("strace", "-f", "-o", "/dev/null", "-e", "trace=none")
-    document, _ = run(tmp_path / "a.json", NAIVE, before=before)
-    assert document["context"]["gemm"]["environment"]["injected"] == ["traced by strace"]
+    traced = ["-f", "-o", "/dev/null", "-e", "trace=none", BENCH, *test_runs.QUICK]
+    out = tmp_path / "a.json"
+    command = [*map(str, traced), "--gemm_shapes=64", NAIVE, f"--benchmark_out={out}"]
+    assert test_runs.run(*command, program=Path("strace")).returncode == 0
+    environment = test_runs.record(out)["context"]["gemm"]["environment"]
+    assert environment["injected"] == ["traced by strace"]
 
 
 @contextmanager
@@ -109,9 +97,7 @@ def test_a_busy_host_marks_results(tmp_path: Path, which: str) -> None:
     cpus = len(os.sched_getaffinity(0))
     options = ["--benchmark_min_time=1s", "--gemm_sampling=1"]
     with busy(cpus):
-        document, console = run(
-            tmp_path / "a.json", which, *options, GEMM_BENCH_PYTHON=sys.executable
-        )
+        document, console = run(tmp_path / "a.json", which, *options)
     host = document["context"]["gemm"]["host"]
     assert host["cpus"] == cpus
     assert host["load_end"] > 0
@@ -120,5 +106,5 @@ def test_a_busy_host_marks_results(tmp_path: Path, which: str) -> None:
     assert row["gemm"]["failed"] is None
     assert row["gemm"]["host"]["cpus"] == cpus
     assert 0.1 < row["gemm"]["host"]["busy_share"] <= 1
-    assert "busy-host" in codes(document)
+    assert "busy-host" in codes(row["gemm"])
     assert "in doubt: busy-host" in console

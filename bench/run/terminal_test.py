@@ -7,12 +7,10 @@ import re
 import struct
 import subprocess
 import termios
-from pathlib import Path
 
 import pytest
+from test_runs import BENCH, NEEDS_BENCH
 
-ROOT = Path(__file__).parents[2]
-BENCH = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
 QUICK = [
     "--gemm_device=cpu",
     "--gemm_peaks=nominal",
@@ -25,7 +23,7 @@ QUICK = [
 # On one core: a busy machine upsets kernels on several.
 SIX = [*QUICK, "--gemm_shapes=16,1024x64x8,32,48,64,80", "--benchmark_filter=CpuNaive"]
 
-pytestmark = pytest.mark.skipif(not BENCH.exists(), reason=f"{BENCH} is not built")
+pytestmark = NEEDS_BENCH
 
 
 def shown(width: int, *arguments: str, **environment: str) -> str:

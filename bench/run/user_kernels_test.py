@@ -1,48 +1,38 @@
-"""Shared libraries of a user, good and hostile, through gemm_bench on the CPU, whole."""
+"""Files of a user, good and hostile, through gemm_bench, whole: shared libraries and Python on the
+CPU, Python with what is there on a GPU."""
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
-import time
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
+import test_runs
 from own_files import own_files
+from test_runs import BENCH, NEEDS_BENCH, ROOT, has_gpu, is_alive, ran, rows, run, wait_until
 
-jsonschema = pytest.importorskip("jsonschema")
+pytest.importorskip("numpy")
+pytest.importorskip("jsonschema")
 
-ROOT = Path(__file__).parents[2]
-BENCH = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
-QUICK = [
-    "--gemm_device=cpu",
-    "--gemm_warmup=0.001",
-    "--gemm_sample=0.0001",
-    "--gemm_sampling=0.05",
-    "--gemm_peaks=nominal",
-    "--benchmark_min_time=0.001s",
-    "--gemm_shapes=64",
-    "--gemm_cache=hot",
-]
 COMPILER = shutil.which("c++")
+QUICK = [*test_runs.QUICK, "--gemm_cache=hot"]
+SMALL = ["--gemm_cache=hot", "--gemm_shapes=64"]
+EXAMPLE = ROOT / "examples" / "matmul.py"
 
-pytestmark = [
-    pytest.mark.skipif(not BENCH.exists(), reason=f"{BENCH} is not built"),
-    pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler"),
-]
+pytestmark = [NEEDS_BENCH, pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler")]
 
-# Each computes C in the way that its name says; the macro BAD is what it does in addition.
-SOURCE = """
+CPP = """
 #include <csignal>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <unistd.h>
 #include "gemm_kernel.h"
-namespace {
-void product(const gemm::Call& p) {
+static void product(const gemm::Call& p) {
   const float* a = static_cast<const float*>(p.a);
   const float* b = static_cast<const float*>(p.b);
   float* c = static_cast<float*>(p.c);
@@ -53,217 +43,265 @@ void product(const gemm::Call& p) {
       c[i * p.n + j] = sum;
     }
 }
-}  // namespace
-extern "C" const char* gemm_kernel(const gemm::Call* p, const char*, void*) {
-  [[maybe_unused]] float* c = static_cast<float*>(p->c);
-  [[maybe_unused]] const long long n = p->n;
-  [[maybe_unused]] const auto swap = [&](long long i, long long j) {
-    const float kept = c[i * n + j];
-    c[i * n + j] = c[j * n + i];
-    c[j * n + i] = kept;
-  };
+"""
+ENTRY = """
+extern "C" const char* NAME(const gemm::Call* p, const char*, void*) {
+  float* c = static_cast<float*>(p->c);
+  const long long n = p->n;
   product(*p);
   BAD
   return nullptr;
 }
 """
-HOSTILE = {
-    "hangs": ("for (;;) usleep(1000);", "did not end within 5 s: raise --gemm_kernel_limit"),
+HANGS = "for (;;) usleep(1000);"
+# What a kernel does in addition to the product, by the name of its entry, and the message.
+HOSTILE_CPP = {
+    "hangs": (HANGS, "did not end within 5 s: raise --gemm_kernel_limit"),
     "reads": (
         'char x; if (read(0, &x, 1) != 0) abort(); return "stdin is empty";',
         "stdin is empty",
     ),
     "segfaults": ("*reinterpret_cast<volatile int*>(8) = 1;", "Segmentation fault"),
-    "exits": ("exit(0);", "it called exit(0)"),
-    "aborts": ("abort();", "it called abort()"),
+    "exits": ("exit(0);", r"it called exit\(0\)"),
+    "aborts": ("abort();", r"it called abort\(\)"),
     "killed": ("raise(SIGKILL);", "memory ran out"),
     "forges": ('dprintf(3, "{}"); _exit(0);', "wrote to the descriptor of the result"),
     "complains_at_length": (
         "static char text[9000]; for (int i = 0; i < 8999; ++i) text[i] = 'x'; return text;",
-        "xxx...",
+        "xxx[.]{3}$",
     ),
     "complains": ('return "only multiples of 128\\n\\033[2Jand so on";', "only multiples of 128"),
     "nans": ("for (int i = 0; i < 64 * n; ++i) c[i] = NAN;", "are NaN, everywhere"),
-    "is_wrong": ("c[64 * 3 + 5] += 1;", "c[3,5] ="),
+    "is_wrong": ("c[64 * 3 + 5] += 1;", r"c\[3,5\] ="),
     "transposes": (
-        "for (int i = 0; i < n; ++i) for (int j = 0; j < i; ++j) swap(i, j);",
+        "for (int i = 0; i < n; ++i) for (int j = 0; j < i; ++j) {"
+        " const float kept = c[i * n + j]; c[i * n + j] = c[j * n + i]; c[j * n + i] = kept; }",
         "hold the transpose",
     ),
     "doubles": ("for (int i = 0; i < 64 * n; ++i) c[i] *= 2;", "are 2 times what they should be"),
     "writes_outside": ("c[64 * n] = 1;", "wrote outside C: byte 1 past its end"),
 }
+# The same for entries of one Python file.
+HOSTILE_PYTHON = {
+    "raises": ("raise ValueError('not a\\n multiple of 8')", r"py\(\d+\): ValueError: not a mul"),
+    "exits": ("import sys; sys.exit(3)", r"py\(\d+\): SystemExit: 3"),
+    "leaves": ("import os; os._exit(7)", r"it called exit\(7\)"),
+    "crashes": ("import ctypes; ctypes.string_at(8)", "Segmentation fault"),
+    "overflows": ("f = lambda: f(); f()", "RecursionError"),
+    "hangs": ("while True: pass", "did not end within 5 s"),
+    "is_wrong": ("c[3, 5] += 1", r"c\[3,5\] ="),
+    "writes_nothing": ("c[:] = np.nan", "are NaN, everywhere"),
+}
+PYTHON = """\
+import numpy as np
+def NAME(problem, a, b, c):
+    a, b, c = (np.asarray(each) for each in (a, b, c))
+    def launch(stream):
+        np.matmul(a, b, out=c)
+        BAD
+    return launch
+"""
+MUTE = """\
+class Mute(Exception):
+    def __repr__(self):
+        raise Mute
+    __str__ = __repr__
+"""
+PREPARE = "def prepare(problem, a, b, c):\n"
+# Files that are broken as a whole.
+BROKEN = {
+    "syntax": (PREPARE + "  return )\n", r"syntax.py\(2\): SyntaxError: "),
+    "missing": ("import no_such_module\n", r"missing.py\(1\): ModuleNotFoundError: No module name"),
+    "import_hangs": ("while True: pass\n", "did not end within 5 s"),
+    "empty": ("", r"empty.py: TypeError: it has no function prepare\(problem, a, b, c\)"),
+    "reads_input": ("input()\n", r"reads_input.py\(1\): EOFError"),
+    "steals": (
+        "import sys\nimport os\n"
+        "token = sys.stdin.readline().strip()\n"
+        'os.write(3, b\'{"token": "%s"}\' % token.encode())\nos._exit(0)\n',
+        "it wrote to the descriptor of the result",
+    ),
+    "forges_row": (
+        "import json, os, sys\nframe = sys._getframe()\n"
+        "while 'request' not in frame.f_locals: frame = frame.f_back\n"
+        "token = json.loads(frame.f_locals['request'])['token']\n"
+        "os.write(3, json.dumps({'token': token, 'row': {}, 'kernel_seconds': -1}).encode())\n"
+        "os._exit(0)\n",
+        "its answer is not a row: ",
+    ),
+    "mute": (MUTE + PREPARE + "  return Mute()\n", r"mute.py\(3\): Mute: its text cannot be made"),
+    "without_exceptions": (
+        "import builtins\n" + PREPARE + "  builtins.BaseException = None\n  raise ValueError\n",
+        "it raised an exception whose text cannot be made",
+    ),
+    "bare": (
+        "class Bare(BaseException): pass\n" + PREPARE + "  raise Bare('so')\n",
+        r"bare.py\(3\): Bare: so",
+    ),
+    "long_reason": (
+        PREPARE + "  raise ValueError('x' * 1_000_000)\n",
+        r"long_reason.py\(2\): ValueError: xxx",
+    ),
+    "reasons": (
+        PYTHON.replace("NAME", "prepare").replace("BAD", "")
+        + "def unsupported(p):\n  return p.x\n",
+        r"reasons.py\(9\): ",
+    ),
+}
 
 
-def library(folder: Path, name: str, bad: str = "", source: str = SOURCE) -> Path:
-    text = folder / f"{name}.cpp"
-    text.write_text(source.replace("BAD", bad))
-    made = folder / f"{name}.so"
-    subprocess.run(
-        [
-            *(str(COMPILER), "-std=c++20", "-O1", "-w", "-shared", "-fPIC"),
-            *("-I", ROOT / "kernels" / "user", text, "-o", made),
-        ],
-        check=True,
-    )
+def compiled(folder: Path, name: str, source: str) -> Path:
+    text, made = folder / f"{name}.cpp", folder / f"{name}.so"
+    text.write_text(source)
+    flags = ["-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-I", ROOT / "kernels" / "user"]
+    subprocess.run([str(COMPILER), *flags, text, "-o", made], check=True)
     return made
 
 
-def run(*arguments: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [BENCH, *QUICK, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-        **kwargs,
-    )
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library and a Python file with an entry for each kernel, good and hostile."""
+    folder = tmp_path_factory.mktemp("files")
+    talks = 'fprintf(stderr, "from %lld\\n", n); puts("::stop-commands::x\\033[2J");'
+    marks = f'FILE* f = fopen("{folder}/pid", "w"); fprintf(f, "%d\\n", getpid()); fclose(f);'
+    entries = {"gemm_kernel": "", "talks": talks, "lives": marks + HANGS}
+    entries |= {name: bad for name, (bad, _) in HOSTILE_CPP.items()}
+    parts = [ENTRY.replace("NAME", name).replace("BAD", bad) for name, bad in entries.items()]
+    compiled(folder, "my kernel", CPP + "".join(parts))
+    entries = {"prepare": ""} | {name: bad for name, (bad, _) in HOSTILE_PYTHON.items()}
+    parts = [PYTHON.replace("NAME", name).replace("BAD", bad) for name, bad in entries.items()]
+    (folder / "good.py").write_text("".join(parts))
+    for name, (source, _) in BROKEN.items():
+        (folder / f"{name}.py").write_text(source)
+    return folder
 
 
-def failure(made: Path, *arguments: str) -> str:
-    done = run(f"--gemm_kernel={made}", *arguments)
-    assert done.returncode == 1, done.stderr
-    name = made.name.partition(".so")[0]
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith(name)]
-    return line
-
-
-def test_examples_say_how_they_are_called_and_the_first_is_that_of_the_readme() -> None:
+def test_examples_say_how_they_are_called_and_are_those_of_the_pages() -> None:
     for path in own_files("examples/*.cu"):
         head = path.read_text().partition("#include")[0]
         assert f"//   gemm_bench --gemm_kernel={path.name}" in head, path.name
     naive = (ROOT / "examples" / "naive.cu").read_text()
     code = naive[naive.index("#include") :]
     assert f"```cpp\n{code}```\n" in (ROOT / "README.md").read_text()
+    short = EXAMPLE.read_text()
+    short = short[short.index("import") : short.index("\n\n\ndef by_rows")]
+    assert f"```python\n{short}\n```\n" in (ROOT / "docs" / "user-kernels.md").read_text()
 
 
-def test_a_good_one_is_a_row_like_any_other(tmp_path: Path) -> None:
-    made = library(tmp_path, "my kernel")
+# Takes more than 5 s: three of them hang until --gemm_kernel_limit ends them.
+def test_hostile_ones_harm_no_good_row(files: Path, tmp_path: Path) -> None:
     out = tmp_path / "record.json"
-    done = run(
-        f"--gemm_kernel={made}",
-        "--gemm_versus=CpuNaive",
-        "--benchmark_repetitions=2",
-        f"--benchmark_out={out}",
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    document = json.loads(out.read_text())
-    jsonschema.validate(document, json.loads((ROOT / "results" / "schema.json").read_text()))
-    assert str(tmp_path) not in out.read_text()
-    rows = [row for row in document["benchmarks"] if row["run_type"] == "iteration"]
-    assert len(rows) == 2
-    for row in rows:
-        gemm = row["gemm"]
-        assert (gemm["kernel"], gemm["family"]) == ("my_kernel", "user")
-        assert gemm["file"]["name"] == "my kernel.so"
-        assert len(gemm["file"]["hash"]) == 16
-        assert gemm["verification"]["passed"]
-        assert gemm["versus"]["kernel"] == "CpuNaive"
-        assert gemm["library"] is None or row["%library"] > 0
-
-
-def test_a_library_that_only_its_process_used_is_named(tmp_path: Path) -> None:
-    if "OpenBLAS" not in run("--benchmark_list_tests").stdout:
-        pytest.skip("built without OpenBLAS")
-    out = tmp_path / "record.json"
-    done = run(
-        f"--gemm_kernel={library(tmp_path, 'mine')}",
-        "--gemm_library=omit",
-        "--gemm_versus=OpenBLAS",
-        f"--benchmark_out={out}",
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    (found,) = json.loads(out.read_text())["context"]["gemm"]["libraries"]
-    assert found["name"] == "OpenBLAS"
-
-
-# Takes more than 5 s: one of them hangs until --gemm_kernel_limit ends it.
-def test_all_hostile_ones_in_one_run_harm_no_good_row(tmp_path: Path) -> None:
-    files = [library(tmp_path, name, bad) for name, (bad, _) in HOSTILE.items()]
-    files.insert(3, library(tmp_path, "good"))
-    files.append(library(tmp_path, "good_at_last"))
-    out = tmp_path / "record.json"
-    done = run(
-        "--gemm_kernel=" + ",".join(str(file) for file in files),
-        "--gemm_kernel_limit=5",
-        "--benchmark_filter=CpuNaive|good|" + "|".join(HOSTILE),
-        f"--benchmark_out={out}",
-    )
-    assert done.returncode == 1
-    document = json.loads(out.read_text())
+    expected = {f"my_kernel.{name}": said for name, (_, said) in HOSTILE_CPP.items()}
+    expected |= {f"good.{name}": said for name, (_, said) in HOSTILE_PYTHON.items()}
+    expected |= {name: said for name, (_, said) in BROKEN.items()}
+    kernels = [f"my kernel.so:{name}" for name in HOSTILE_CPP]
+    kernels += ["my kernel.so", *(f"good.py:{name}" for name in HOSTILE_PYTHON)]
+    kernels += [*(f"{name}.py" for name in BROKEN), "good.py"]
+    options = [f"--gemm_kernel={','.join(kernels)}", "--gemm_kernel_limit=5", "--gemm_library=omit"]
+    document, _ = ran(out, *SMALL, *options, code=1, cwd=files)
     assert document["context"]["gemm"]["complete"]
-    rows = {row["gemm"]["kernel"]: row["gemm"] for row in document["benchmarks"]}
-    assert set(rows) == {"CpuNaive", "good", "good_at_last", *HOSTILE}
-    for name, row in rows.items():
-        if name in HOSTILE:
-            assert HOSTILE[name][1] in (row["failed"] or ""), name
+    assert str(files) not in out.read_text()
+    found = {row["gemm"]["kernel"]: row["gemm"] for row in document["benchmarks"]}
+    assert set(found) == {"my_kernel", "good", *expected}
+    for name, row in found.items():
+        if name in expected:
+            assert re.search(expected[name], row["failed"] or ""), (name, row["failed"])
             assert row["failed"].isprintable(), name
         else:
             assert row["failed"] is None, name
             assert row["verification"]["passed"], name
 
 
-def test_another_abi_is_refused(tmp_path: Path) -> None:
-    other = SOURCE.replace('"gemm_kernel.h"', '"other.h"')
+def test_a_good_one_is_a_row_like_any_other(files: Path, tmp_path: Path) -> None:
+    options = [f"--gemm_kernel={files / 'my kernel.so'}", "--benchmark_repetitions=2"]
+    options += ["--gemm_versus=OpenBLAS" if has_openblas() else "--gemm_versus=CpuNaive"]
+    options.append("--gemm_library=omit")
+    document, _ = ran(tmp_path / "r.json", *SMALL, *options)
+    assert str(files) not in (tmp_path / "r.json").read_text()
+    assert len(rows(document)) == 2
+    for row in rows(document):
+        assert (row["kernel"], row["family"]) == ("my_kernel", "user")
+        assert row["file"]["name"] == "my kernel.so"
+        assert len(row["file"]["hash"]) == 16
+        assert row["verification"]["passed"]
+        assert options[2].endswith(row["versus"]["kernel"])
+    # Also those that only its process used.
+    libraries = {each["name"] for each in document["context"]["gemm"]["libraries"]}
+    assert libraries == ({"OpenBLAS"} if has_openblas() else set())
+
+
+def has_openblas() -> bool:
+    return "OpenBLAS" in run("--gemm_device=cpu", "--benchmark_list_tests").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "said"),
+    [
+        ("newer", CPP + ENTRY, "was built with version 2 of gemm_kernel.h, this program has 1"),
+        ("alien", "int x;", "has no gemm_kernel_abi"),
+        ("empty", '#include "gemm_kernel.h"\n', "has no function gemm_kernel"),
+        ("text", None, "FAILED: text.so: file too short"),
+        # What it only links is not its own.
+        (":exit", "", "my kernel.so has no function exit of its own"),
+    ],
+)
+def test_what_is_no_library_of_ours_is_told_so(
+    name: str, source: str | None, said: str, files: Path, tmp_path: Path
+) -> None:
     header = (ROOT / "kernels" / "user" / "gemm_kernel.h").read_text()
-    (tmp_path / "other.h").write_text(header.replace("return 1;", "return 2;"))
-    said = failure(library(tmp_path, "newer", source=other))
-    assert "was built with version 2 of gemm_kernel.h, this program has 1" in said
+    if name == "newer":  # is found before ours
+        (tmp_path / "gemm_kernel.h").write_text(header.replace("return 1;", "return 2;"))
+    made = tmp_path / f"{name}.so"
+    if name.startswith(":"):
+        made = Path(f"{files / 'my kernel.so'}{name}")
+    elif source is None:
+        made.write_text("not a library")
+    else:
+        made = compiled(tmp_path, name, source.replace("NAME", "gemm_kernel").replace("BAD", ""))
+    done = run(*QUICK, "--gemm_shapes=64", f"--gemm_kernel={made}")
+    assert done.returncode == 1, done.stderr
+    assert said in done.stdout
 
 
-def test_what_is_no_library_of_ours_is_told_so(tmp_path: Path) -> None:
-    assert "has no gemm_kernel_abi" in failure(library(tmp_path, "alien", source="int x;"))
-    no_entry = '#include "gemm_kernel.h"\n'
-    assert "has no function gemm_kernel" in failure(library(tmp_path, "empty", source=no_entry))
-    text = tmp_path / "text.so"
-    text.write_text("not a library")
-    assert "FAILED: text.so: file too short" in failure(text)
-
-
-def test_the_entry_may_be_named(tmp_path: Path) -> None:
-    source = SOURCE.replace("* gemm_kernel(", "* other(")
-    made = library(tmp_path, "two", "if (n < 0) exit(1);", source)
-    done = run(f"--gemm_kernel={made}:other")
-    assert done.returncode == 0, done.stdout
-    assert "two.other/f32/64x64x64" in done.stdout
-    # What it only links is not its own.
-    assert "two.so has no function exit of its own" in failure(Path(f"{made}:exit"))
-
-
-def test_what_it_prints_is_shown_apart_from_the_table(tmp_path: Path) -> None:
-    talks = 'fprintf(stderr, "from %lld\\n", n); puts("::stop-commands::x\\033[2J");'
-    done = run(f"--gemm_kernel={library(tmp_path, 'talks', talks)}", "--benchmark_format=json")
-    assert done.returncode == 0, done.stderr
-    json.loads(done.stdout)
-    assert "talks/f32/64x64x64 printed:" in done.stderr
-    assert "\n| from 64\n" in done.stderr
+def test_what_it_prints_is_shown_apart_from_the_table(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("def fail():\n  raise OSError('broken')\n")
+    fails = "from helper import fail; print('hello\\033[2J'); fail()"
+    (tmp_path / "fails.py").write_text(PYTHON.replace("NAME", "prepare").replace("BAD", fails))
+    kernels = f"--gemm_kernel={files / 'my kernel.so'}:talks,{tmp_path / 'fails.py'}"
+    done = run(*QUICK, "--gemm_shapes=64", kernels, "--benchmark_format=json")
+    assert done.returncode == 1, done.stderr
+    _, failed = rows(json.loads(done.stdout))
+    assert failed["failed"] == "fails.py(6): OSError: broken"
     # No CI runner obeys it, and no terminal is cleared.
-    assert "\n| ::stop-commands::x [2J\n" in done.stderr
+    for line in ("| from 64", "| ::stop-commands::x [2J", "| hello [2J"):
+        assert f"\n{line}\n" in done.stderr
+    assert "my_kernel.talks/f32/64x64x64 printed:" in done.stderr
+    assert "in fail\n" in done.stderr
+    assert "run_in_python.py" not in done.stderr
 
 
-def test_a_long_name_hides_no_column(tmp_path: Path) -> None:
-    done = run(f"--gemm_kernel={library(tmp_path, 200 * 'n')}")
+def test_a_long_name_hides_no_column(files: Path, tmp_path: Path) -> None:
+    shutil.copy(files / "good.py", tmp_path / f"{200 * 'n'}.py")
+    done = run(*QUICK, "--gemm_shapes=64", f"--gemm_kernel={tmp_path / (200 * 'n')}.py")
     assert done.returncode == 0, done.stderr
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("nnn")]
     assert len(line.split("[1/1")[0].split()) == 7, line
 
 
-def test_a_run_budget_that_ends_is_no_fault_of_the_kernel(tmp_path: Path) -> None:
-    made = library(tmp_path, "hangs", HOSTILE["hangs"][0])
-    done = run(f"--gemm_kernel={made}", "--gemm_run_budget=1.5", "--benchmark_filter=hangs")
+def test_a_run_budget_that_ends_is_no_fault_of_the_kernel(files: Path) -> None:
+    hangs = f"--gemm_kernel={files / 'my kernel.so'}:hangs"
+    done = run(*QUICK, "--gemm_shapes=64", hangs, "--gemm_run_budget=1")
     assert done.returncode == 0, done.stdout
-    assert "SKIPPED: the run budget of 1.5 s is spent" in done.stdout
+    assert "SKIPPED: the run budget of 1 s is spent" in done.stdout
 
 
-def test_a_user_baseline_that_fails_harms_no_row(tmp_path: Path) -> None:
-    made = library(tmp_path, "hostile", HOSTILE["segfaults"][0])
-    done = run(
-        f"--gemm_kernel={made}", "--benchmark_filter=CpuNaive|hostile", "--gemm_versus=hostile"
-    )
+def test_a_user_baseline_that_fails_harms_no_row(files: Path) -> None:
+    few = [f"--gemm_kernel={files / 'my kernel.so'}:aborts", "--gemm_versus=my_kernel.aborts"]
+    done = run(*QUICK, "--gemm_shapes=64", *few, "--benchmark_filter=CpuNaive|aborts")
     assert done.returncode == 1
     lines = [line for line in done.stdout.splitlines() if "x64x64" in line]
-    assert "Segmentation fault" in lines[0]
-    assert "CpuNaive" in lines[1]
-    assert "GFLOP/s" in lines[1]
+    assert "it called abort()" in lines[0]
+    assert re.match("CpuNaive.*GFLOP/s", lines[1])
     assert "is not compared with" in done.stderr
 
 
@@ -272,71 +310,142 @@ def test_a_user_baseline_that_fails_harms_no_row(tmp_path: Path) -> None:
     [
         (["--gemm_kernel=/nowhere/kernel.so"], "cannot be read"),
         (["--gemm_kernel=kernel.c"], "is not FILE.cu"),
-        ([f"--gemm_kernel={Path(__file__).with_suffix('.txt')}"], "is not FILE.cu"),
-        (["--gemm_kernel="], "is not a list of files"),
-        (["--gemm_define=TILE"], "is not NAME:VALUE"),
-        (["--gemm_define=TILE:1,,2"], "is not NAME:VALUE"),
-        (["--gemm_define=1A:3"], "NAME must be a C identifier"),
-        (["--gemm_define=TILE:16,16"], "a value is repeated"),
-        (["--gemm_define=TILE:16", "--gemm_define=TILE:32"], "give all its values together"),
         (["--gemm_kernel=/tmp,/dev/null"], "is not FILE.cu"),
+        (["--gemm_kernel=FOLDER.so"], "is a folder, a device, a pipe or a socket"),
+        (["--gemm_kernel=good.py:"], "the colon is last"),
+        (["--gemm_define=TILE:16", "--gemm_define=TILE:32"], "give all its values together"),
         (["--gemm_define=TILE:16"], "needs --gemm_kernel=FILE.cu"),
-        (["--gemm_watch"], "needs --gemm_kernel=FILE"),
         (["--gemm_monitor=abc"], "is not 0 or a positive number"),
-        (["--gemm_kernel_limit=0"], "is not a positive number"),
+        (["--gemm_kernel=my.cu"], "my.cu: needs a GPU: --gemm_device=cpu was given"),
     ],
 )
-def test_bad_input_is_one_line(arguments: list[str], said: str) -> None:
-    done = run(*arguments)
-    assert done.returncode == 2
-    assert done.stdout == ""
+def test_bad_input_is_one_line(arguments: list[str], said: str, files: Path) -> None:
+    (files / "FOLDER.so").mkdir(exist_ok=True)
+    (files / "my.cu").write_text("")
+    done = run(*QUICK, *arguments, cwd=files)
+    assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_source_without_a_gpu_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "my.cu").write_text("")
-    done = run(f"--gemm_kernel={tmp_path / 'my.cu'}")
-    assert done.returncode == 2
-    assert "my.cu: needs a GPU: --gemm_device=cpu was given" in done.stderr
+@pytest.mark.parametrize("python", ["", "/nowhere/python"])
+def test_without_python_it_is_one_line(python: str) -> None:
+    environment = {**os.environ, "PATH": "/nowhere", "GEMM_BENCH_PYTHON": python}
+    done = run(*QUICK, f"--gemm_kernel={EXAMPLE}", env=environment)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"cannot start '{python or 'python3'}'" in done.stderr
+    assert "install python3, or set GEMM_BENCH_PYTHON to its path" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
-def test_watch_runs_again_when_the_file_is_saved(tmp_path: Path) -> None:
-    made = library(tmp_path, "watched", HOSTILE["doubles"][0])
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_the_child_ends_with_its_parent(files: Path, tmp_path: Path, end: signal.Signals) -> None:
+    marker, out = files / "pid", tmp_path / "record.json"
+    marker.unlink(missing_ok=True)
+    kernels = "--gemm_kernel=good.py,my kernel.so:lives"
     with subprocess.Popen(
-        [BENCH, *QUICK, f"--gemm_kernel={made}", "--gemm_watch"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        first = next(line for line in process.stdout if line.startswith("watched"))
-        assert "are 2 times" in first
-        time.sleep(0.3)
-        library(tmp_path, "saved").replace(made)
-        second = next(line for line in process.stdout if line.startswith("watched"))
-        assert "FAILED" not in second
-        process.send_signal(signal.SIGINT)
-        process.stdout.read()
-    assert process.returncode == 130
-
-
-def test_a_child_dies_with_its_parent(tmp_path: Path) -> None:
-    marker = tmp_path / "pid"
-    bad = f'if (FILE* f = fopen("{marker}", "w")) {{ fprintf(f, "%d\\n", getpid()); fclose(f); }}'
-    made = library(tmp_path, "orphan", bad + HOSTILE["hangs"][0])
-    process = subprocess.Popen(
-        [BENCH, *QUICK, f"--gemm_kernel={made}"],
+        [BENCH, *QUICK, "--gemm_shapes=64", kernels, f"--benchmark_out={out}"],
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.STDOUT,
+        stderr=subprocess.DEVNULL,
+        cwd=files,
+    ) as process:
+        wait_until(lambda: marker.exists() and marker.read_text().endswith("\n"), process)
+        process.send_signal(end)
+        assert process.wait(30) == (130 if end == signal.SIGINT else -end)
+    wait_until(lambda: not is_alive(int(marker.read_text())))
+    document = test_runs.record(out)
+    assert not document["context"]["gemm"]["complete"]
+    assert [row["kernel"] for row in rows(document)] == ["good"]
+
+
+def test_the_example_runs_as_its_head_says(tmp_path: Path) -> None:
+    head = EXAMPLE.read_text().partition("import")[0]
+    (command,) = [line for line in head.splitlines() if line.startswith("gemm_bench ")]
+    arguments = [part.replace("matmul.py", str(EXAMPLE)) for part in command.split()[1:]]
+    document, _ = ran(tmp_path / "r.json", *arguments, "--gemm_shapes=64,5x7x23")
+    assert str(EXAMPLE.parent) not in (tmp_path / "r.json").read_text()
+    found = {
+        row["name"].removesuffix("/manual_time"): row["gemm"] for row in document["benchmarks"]
+    }
+    shapes = ("64x64x64", "5x7x23")
+    assert set(found) == {f"{k}/f32/{s}" for k in ("matmul", "matmul.by_rows") for s in shapes}
+    for row in found.values():
+        assert (row["family"], row["file"]["name"]) == ("user", "matmul.py")
+        assert row["verification"]["passed"]
+        assert row["versus"]["kernel"] == "CpuBlocked"
+        assert row["library"] is None or row["of_library"] > 0
+
+
+def test_a_transposed_operand_is_a_view() -> None:
+    layouts = ["--gemm_layouts=nt,tn,tt", "--gemm_shapes=5x7x23"]
+    done = run(*QUICK, f"--gemm_kernel={EXAMPLE}", *layouts)
+    assert done.returncode == 0, done.stdout
+    for layout in ("nt", "tn", "tt"):
+        assert f"matmul/layout:{layout}/f32/5x7x23" in done.stdout
+
+
+def test_a_kernel_of_the_suite_is_compared_with_one_in_python(tmp_path: Path) -> None:
+    versus = [f"--gemm_kernel={EXAMPLE}", "--gemm_versus=matmul", "--benchmark_filter=CpuNaive"]
+    (row,) = rows(ran(tmp_path / "r.json", *SMALL, *versus)[0])
+    assert (row["kernel"], row["versus"]["kernel"]) == ("CpuNaive", "matmul")
+
+
+def test_what_is_unsupported_is_skipped_with_its_reason(files: Path, tmp_path: Path) -> None:
+    source = "def unsupported(problem):\n  return 'odd' if problem.k % 2 else None\n"
+    (tmp_path / "even.py").write_text((files / "good.py").read_text() + source)
+    done = run(*QUICK, f"--gemm_kernel={tmp_path / 'even.py'}", "--gemm_shapes=64,5x7x23")
+    assert done.returncode == 0, done.stdout
+    even, odd = (line for line in done.stdout.splitlines() if line.startswith("even/"))
+    assert "SKIPPED" not in even
+    assert "SKIPPED: odd" in odd
+
+
+# Of each library what makes a tensor, launches on a stream, and waits for it.
+ON_THE_GPU = {
+    "torch": """\
+import torch
+def prepare(problem, a, b, c):
+    a, b, c = (torch.as_tensor(each, device="cuda") for each in (a, b, c))
+    def launch(stream):
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream)):
+            torch.matmul(a, b, out=c)
+            BAD
+    return launch
+""",
+    "cupy": """\
+import cupy
+def prepare(problem, a, b, c):
+    a, b, c = (cupy.asarray(each) for each in (a, b, c))
+    def launch(stream):
+        with cupy.cuda.ExternalStream(stream) as current:
+            cupy.matmul(a, b, out=c)
+            BAD
+    return launch
+""",
+}
+WAITS = {"torch": "torch.cuda.current_stream().synchronize()", "cupy": "current.synchronize()"}
+
+
+@pytest.mark.parametrize("library", ON_THE_GPU)
+def test_launches_are_captured_where_they_can_be_on_the_gpu(library: str, tmp_path: Path) -> None:
+    if not has_gpu():
+        pytest.skip("no GPU")
+    if find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    for name, bad in (("captured", ""), ("waiting", WAITS[library])):
+        (tmp_path / f"{name}.py").write_text(ON_THE_GPU[library].replace("BAD", bad))
+    document, _ = ran(
+        tmp_path / "r.json",
+        "--gemm_device=0",
+        "--gemm_kernel=captured.py,waiting.py",
+        "--gemm_layouts=nn,nt,tn,tt",
+        "--gemm_shapes=512x256x128",
+        "--gemm_versus=Naive",
+        "--gemm_kernel_limit=60",
+        cwd=tmp_path,
     )
-    deadline = time.monotonic() + 60
-    while not (marker.exists() and marker.read_text().endswith("\n")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.kill()
-    process.wait()
-    status = Path(f"/proc/{int(marker.read_text())}/stat")
-    while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert len(rows(document)) == 8
+    for row in rows(document):
+        assert row["verification"]["passed"]
+        assert row["launch"] == ("graph" if row["kernel"] == "captured" else "stream")
+        assert row["layout"] != "nn" or row["versus"]["kernel"] == "Naive"

@@ -1,30 +1,12 @@
 """Twenty hostile .cu files in one run with ten good ones, and the examples, on the GPU, whole."""
 
 import json
-import os
 import re
-import subprocess
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from own_files import own_files
-
-ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "examples"
-BENCH = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
-
-
-def has_gpu() -> bool:
-    try:
-        name = subprocess.run(
-            [BENCH, "--gemm_device=0", "--gemm_name_record"], capture_output=True, check=False
-        )
-    except OSError:
-        return False
-    return name.returncode == 0
-
+from test_runs import ROOT, has_gpu, run
 
 pytestmark = pytest.mark.skipif(not has_gpu(), reason="no GPU")
 
@@ -94,12 +76,6 @@ HOSTILE = {
 }
 
 
-def bench(*arguments: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [BENCH, *arguments], capture_output=True, text=True, timeout=900, check=False, **kwargs
-    )
-
-
 def test_ten_good_rows_and_twenty_explained_failures(tmp_path: Path) -> None:
     assert len(HOSTILE) == 20
     files = []
@@ -109,7 +85,7 @@ def test_ten_good_rows_and_twenty_explained_failures(tmp_path: Path) -> None:
         if i % 2 == 0:
             (tmp_path / f"good{i}.cu").write_text(inside(""))
             files.append(f"good{i}.cu")
-    done = bench(
+    done = run(
         *QUICK,
         "--gemm_kernel=" + ",".join(files),
         "--benchmark_out=record.json",
@@ -135,21 +111,10 @@ def test_ten_good_rows_and_twenty_explained_failures(tmp_path: Path) -> None:
 def test_a_sweep_is_a_row_for_each_value(tmp_path: Path) -> None:
     text = inside("").replace("16", "TILE")
     (tmp_path / "swept.cu").write_text(text)
-    done = bench(*QUICK, "--gemm_kernel=swept.cu", "--gemm_define=TILE:8,16,32", cwd=tmp_path)
+    done = run(*QUICK, "--gemm_kernel=swept.cu", "--gemm_define=TILE:8,16,32", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     for tile in (8, 16, 32):
         assert f"swept/TILE:{tile}/f32/512x512x512" in done.stdout
-
-
-def test_from_saved_file_to_figure_at_4096_takes_less_than_five_seconds(tmp_path: Path) -> None:
-    (tmp_path / "naive.cu").write_text(inside(""))
-    arguments = ["--gemm_kernel=naive.cu", "--gemm_versus=cuBLAS/math:default", "--gemm_warmup=0.5"]
-    arguments += ["--gemm_sampling=0.5", "--gemm_peaks=nominal"]
-    start = time.monotonic()
-    done = bench(*arguments, cwd=tmp_path)
-    seconds = time.monotonic() - start
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert seconds < 5, done.stdout
 
 
 def examples(precision: str) -> list[str]:
@@ -166,7 +131,7 @@ def examples(precision: str) -> list[str]:
 
 def verified(precision: str, shapes: str, folder: Path, *arguments: str) -> list[str]:
     items = examples(precision)
-    done = bench(
+    done = run(
         *QUICK,
         "--gemm_kernel=" + ",".join(items),
         "--gemm_define=TILE:16",

@@ -4,18 +4,17 @@ import fcntl
 import json
 import os
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+import test_runs
+from test_runs import NEEDS_BENCH, ROOT
 
 jsonschema = pytest.importorskip("jsonschema")
 pytest.importorskip("numpy")
 
-ROOT = Path(__file__).parents[2]
-BENCH = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
 SCHEMA = json.loads((ROOT / "python/gemm_bench/verdict.schema.json").read_text())
 KERNELS = """
 import os
@@ -62,7 +61,7 @@ def unsupported(problem):
 CACHED = ("--gemm_baselines_cached",)
 BUDGET = ("--gemm_row_budget=0.001", "--gemm_library=omit")
 
-pytestmark = pytest.mark.skipif(not BENCH.exists(), reason=f"{BENCH} is not built")
+pytestmark = NEEDS_BENCH
 
 
 @pytest.fixture(scope="module")
@@ -76,20 +75,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     quick = ["--gemm_warmup=0.01", "--gemm_sampling=0.1", "--gemm_peaks=nominal"]
     quick.append("--gemm_row_budget=60")  # of a busy host
-    environment = {
-        **os.environ,
-        **{"GEMM_BENCH_PYTHON": sys.executable, "XDG_CACHE_HOME": str(folder / "cache")},
-        **{"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-    }
-    return subprocess.run(
-        [BENCH, "--gemm_device=cpu", *quick, "--gemm_verdict", *options],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=folder,
-        env=environment,
-    )
+    cache = {"XDG_CACHE_HOME": str(folder / "cache"), "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, **cache, "OMP_NUM_THREADS": "1"}
+    options = ("--gemm_device=cpu", *quick, "--gemm_verdict", *options)
+    return test_runs.run(*options, cwd=folder, env=environment)
 
 
 def verdicts(folder: Path, *options: str) -> list[dict[str, Any]]:
@@ -123,38 +112,46 @@ def test_what_a_verdict_says_of_a_right_kernel(folder: Path) -> None:
     assert verdicts(folder, "--gemm_kernel=k.py", "--gemm_seed=7")[0]["seed"] == 7
 
 
+CODES = {
+    "k.py:zero": ("wrong", "elements are wrong"),
+    "k.py:forge": ("cheats", "descriptor"),
+    "broken.py": ("compile-error", "SyntaxError"),
+    "k.py:nothing": ("compile-error", "no function nothing"),
+    "k.py:signal": ("crashed", "Segmentation fault"),
+    "k.py:leave": ("crashed", "exit(0)"),
+    "k.py:throw": ("crashed", "ValueError: no"),
+    "k.py:hang": ("timeout", "did not end"),
+}
+
+
+def test_kernels_that_do_not_pass_have_codes(folder: Path) -> None:
+    few = ("--gemm_shapes=64", "--gemm_kernel_limit=6", "--gemm_library=omit")
+    lines = verdicts(folder, f"--gemm_kernel={','.join(CODES)}", *few)
+    for one, (status, reason) in zip(lines, CODES.values(), strict=True):
+        assert one["status"] == status, one["reason"]
+        assert reason in one["reason"]
+        assert all(one[key] is None for key in ("seconds", "flop_per_second", "versus"))
+
+
 @pytest.mark.parametrize(
-    ("kernel", "status", "reason"),
+    ("options", "status"),
     [
-        ("k.py:zero", "wrong", "elements are wrong"),
-        ("k.py:forge", "cheats", "descriptor"),
-        ("broken.py", "compile-error", "SyntaxError"),
-        ("k.py:nothing", "compile-error", "no function nothing"),
-        ("k.py:signal", "crashed", "Segmentation fault"),
-        ("k.py:leave", "crashed", "exit(0)"),
-        ("k.py:throw", "crashed", "ValueError: no"),
-        ("k.py:hang", "timeout", "did not end"),
+        (("--gemm_kernel=k.py", "--gemm_shapes=513", "--gemm_library=omit"), "unsupported"),
+        (
+            (
+                "--gemm_kernel=k.py",
+                "--gemm_shapes=64",
+                "--gemm_peak_flops=1e6",
+                "--gemm_library=omit",
+            ),
+            "impossible",
+        ),
+        (("--benchmark_filter=CpuNaive", "--gemm_shapes=1024", *BUDGET), "timeout"),
     ],
 )
-def test_a_kernel_that_does_not_pass_has_a_code(
-    folder: Path, kernel: str, status: str, reason: str
-) -> None:
-    limit = "--gemm_kernel_limit=" + ("2" if status == "timeout" else "60")
-    shape = "--gemm_shapes=64"
-    (one,) = verdicts(folder, f"--gemm_kernel={kernel}", shape, limit, "--gemm_library=omit")
-    assert one["status"] == status, one["reason"]
-    assert reason in one["reason"]
-    assert all(one[key] is None for key in ("seconds", "flop_per_second", "versus", "sol_score"))
-
-
-def test_more_codes(folder: Path) -> None:
-    (one,) = verdicts(folder, "--gemm_kernel=k.py", "--gemm_shapes=513", "--gemm_library=omit")
-    assert (one["status"], one["reason"]) == ("unsupported", "only up to 512")
-    given = ("--gemm_peak_flops=1e6", "--gemm_shapes=64", "--gemm_library=omit")
-    (one,) = verdicts(folder, "--gemm_kernel=k.py", *given)
-    assert one["status"] == "impossible"
-    (one,) = verdicts(folder, "--benchmark_filter=CpuNaive", "--gemm_shapes=1024", *BUDGET)
-    assert one["status"] == "timeout"
+def test_more_codes(options: tuple[str, ...], status: str, folder: Path) -> None:
+    (one,) = verdicts(folder, *options)
+    assert one["status"] == status
 
 
 def test_a_cached_baseline_is_measured_once(folder: Path) -> None:
@@ -185,7 +182,6 @@ def test_a_cached_baseline_is_measured_once(folder: Path) -> None:
         ["--benchmark_format=json"],
         ["--benchmark_format=console"],
         ["--benchmark_min_time=1x"],
-        ["--gemm_watch"],
         ["--gemm_versus=k", *CACHED],
     ],
 )

@@ -186,7 +186,9 @@ struct Check {
     constexpr double kMost = 1e30;
     const bool share = name.ends_with("share") || name.ends_with("occupancy") ||
                        name.find("reasons.") != std::string::npos;
-    const double least = name.ends_with("outside_bytes") ? -kMost : 0;
+    // A place before C, and a difference of times, which noise may make negative.
+    const bool has_sign = name.ends_with("outside_bytes") || name.ends_with("lead_ratio");
+    const double least = has_sign ? -kMost : 0;
     if (std::isnan(value)) return;  // unknown; require_timed says what must be known
     if (!(value >= least && value <= (share ? 1 : kMost)))
       no_row(formatted("%s = %.6g", name.c_str(), value));

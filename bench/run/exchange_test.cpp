@@ -61,6 +61,9 @@ TEST(Answer, OfAnHonestChildIsItsRow) {
   EXPECT_EQ(complaint(Results({}).to_json({.which = kCase, .skipped = "odd"}), 1, 0,
                       Outcome::unsupported),
             "");
+  json noisy = honest();
+  noisy["checks"]["lead_ratio"] = -0.3;
+  EXPECT_EQ(complaint(noisy), "");
   Row wrong{.which = kCase, .failed = "c[0,0] = 1"};
   wrong.verdict = Verdict{.wrong = 3, .max_error = 1};
   EXPECT_EQ(complaint(Results({}).to_json(wrong), 1, 0, Outcome::wrong), "");

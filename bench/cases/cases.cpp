@@ -8,8 +8,6 @@
 namespace gemm::bench {
 namespace {
 
-constexpr char kEndToEnd[] = "EndToEnd";
-
 template <typename T>
 bool has(const std::vector<T>& all, const T& one) {
   return std::ranges::find(all, one) != all.end();
@@ -18,11 +16,9 @@ bool has(const std::vector<T>& all, const T& one) {
 }  // namespace
 
 std::string Case::kernel_name() const {
-  const std::string way =
-      transfer ? std::string(kEndToEnd) + "/" + std::string(name_of(*transfer)) + "/" : "";
   const std::string layout =
       problem.layout == Layout::nn ? "" : "/layout:" + std::string(name_of(problem.layout));
-  return way + kernel->label() + layout;
+  return kernel->label() + layout;
 }
 
 std::string Case::size() const {
@@ -69,18 +65,6 @@ std::vector<Precision> usual_precisions(Device::Kind kind) {
         }))
       usual.push_back(traits.precision);
   return usual;
-}
-
-std::vector<Case> end_to_end_cases(const std::vector<Case>& cases) {
-  std::vector<Case> all;
-  for (const Case& one : cases)
-    if (!one.kernel->rearranges && one.problem.layout == Layout::nn)
-      for (const Transfer transfer : kTransfers) all.push_back({one.kernel, one.problem, transfer});
-  return all;
-}
-
-bool asks_for_end_to_end(const std::string& filter) {
-  return !filter.starts_with('-') && filter.find(kEndToEnd) != std::string::npos;
 }
 
 bool is_meant(const std::string& name, const RegisteredKernel& kernel) {

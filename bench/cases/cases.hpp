@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "bench/cases/shapes.hpp"
-#include "bench/device/transfer.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
 
@@ -15,10 +14,9 @@ namespace gemm::bench {
 struct Case {
   const RegisteredKernel* kernel;
   Problem problem;
-  std::optional<Transfer> transfer = {};  // with the copies from and to the host, if any
 
   // "Tiled/tile:16/f32/1024x1024x768", "Tiled/tile:16/layout:nt/f32/1024x1024x768" where it is not
-  // nn, "EndToEnd/pinned/Tiled/tile:16/f32/1024x1024x768"
+  // nn
   std::string name() const;
   // What is before the precision, and the size: "4096", "64x8192x512".
   std::string kernel_name() const;
@@ -38,13 +36,6 @@ std::vector<Case> make_cases(const std::vector<Shape>& shapes,
 // (FP16 at that of BF16, the other FP8 precisions at that of E4M3), so that the suite takes
 // minutes.
 std::vector<Precision> usual_precisions(Device::Kind kind);
-
-// Each of these of layout nn with every transfer, but for kernels that work on rearranged operands.
-std::vector<Case> end_to_end_cases(const std::vector<Case>& cases);
-
-// Whether a --benchmark_filter names such cases. Without it they are left out: they would be three
-// times as many as the others.
-bool asks_for_end_to_end(const std::string& filter);
 
 // Whether an item of --gemm_versus means the kernel: "library", "cuBLAS", "cuBLAS/math:pedantic".
 bool is_meant(const std::string& name, const RegisteredKernel& kernel);

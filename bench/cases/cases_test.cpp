@@ -68,13 +68,6 @@ TEST(Cases, AreByDefaultOfPrecisionsThatAKernelOfOursComputes) {
   EXPECT_EQ(usual_precisions(Device::Kind::cpu), std::vector{Precision::f32});
 }
 
-TEST(Cases, EndToEndAreOfLayoutNnAlone) {
-  const std::vector<Case> cases{{&ours(), {8, 8, 8, Precision::f32}},
-                                {&ours(), {8, 8, 8, Precision::f32, Layout::tn}}};
-  for (const Case& one : end_to_end_cases(cases)) EXPECT_EQ(one.problem.layout, Layout::nn);
-  EXPECT_EQ(end_to_end_cases(cases).size(), std::size(kTransfers));
-}
-
 TEST(Versus, MeansKernelsByNameByLabelOrAsALibrary) {
   RegisteredKernel kernel = ours();
   for (const char* name : {"Tiled", "Tiled/tile:16"}) EXPECT_TRUE(is_meant(name, kernel)) << name;

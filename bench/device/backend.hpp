@@ -15,7 +15,6 @@
 #include "bench/base/device_errors.hpp"
 #include "bench/device/device.hpp"
 #include "bench/device/operand_layout.hpp"
-#include "bench/device/transfer.hpp"
 #include "bench/kernel_code/kernel_code.hpp"
 #include "bench/verification/fill.hpp"
 #include "bench/verification/freivalds.hpp"
@@ -51,23 +50,6 @@ class Mark {
 struct Elapsed {
   double seconds;
   std::optional<double> sm_hz;  // mean SM clock, by the timers on the GPU where both marks read it
-};
-
-// A kernel with the copies that a program makes around it, from and to matrices of the host, on
-// matrices of the device that nothing else uses.
-class EndToEnd {
- public:
-  virtual ~EndToEnd() = default;
-
-  enum class Part { whole, to_device, kernel, from_device };
-  // One for each operand set. Parts other than the whole work on what the whole left behind, one
-  // after another in any case. They must not outlive this.
-  virtual std::vector<Launch> launches(Part part) = 0;
-  // NaN wherever a launch has to write, here and there.
-  virtual void poison() = 0;
-  // Copies C of the first `count` sets from the host to the operands' C, where it can be judged,
-  // and the memory around it on the device.
-  virtual void deliver(std::int64_t count) = 0;
 };
 
 // What the method itself costs, in seconds.
@@ -133,9 +115,6 @@ class Backend {
   virtual std::unique_ptr<Mark> mark() = 0;
   // Waits until the device has come to the later one. Both are this backend's.
   virtual Elapsed between(const Mark& from, const Mark& to) = 0;
-  // A GPU's only; with the values of these operand sets.
-  virtual std::unique_ptr<EndToEnd> end_to_end(const Transferred& what,
-                                               std::span<const Operands> sets) = 0;
 };
 
 std::unique_ptr<Backend> make_host_backend();
@@ -146,10 +125,5 @@ std::unique_ptr<Backend> make_host_backend();
 // freed, since freeing waits for the GPU.
 std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason,
                                            double patience_seconds = 60);
-
-// For the device that make_cuda_backend made current. Throws OutOfMemory, of the GPU or of the
-// host.
-std::unique_ptr<EndToEnd> make_cuda_end_to_end(Backend& backend, const Transferred& what,
-                                               std::span<const Operands> sets);
 
 }  // namespace gemm::bench

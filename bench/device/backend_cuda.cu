@@ -405,11 +405,6 @@ class CudaBackend : public Backend {
                              dynamic_cast<const CudaMark&>(to));
   }
 
-  std::unique_ptr<EndToEnd> end_to_end(const Transferred& what,
-                                       std::span<const Operands> sets) override {
-    return make_cuda_end_to_end(*this, what, sets);
-  }
-
  private:
   // Findings of a check, on their way to the host.
   class Pending : public PendingVerdict {

@@ -266,10 +266,6 @@ class HostBackend : public Backend {
     return {passed.count(), {}};
   }
 
-  std::unique_ptr<EndToEnd> end_to_end(const Transferred&, std::span<const Operands>) override {
-    throw std::logic_error("a CPU needs no copies");
-  }
-
  private:
   // The values that renew() gives a matrix, without the sparse row or column.
   template <typename Use>

@@ -15,7 +15,6 @@
 namespace gemm::bench {
 namespace {
 
-constexpr std::int64_t kMostSets = 1024;
 constexpr double kReserveBytes = 256 << 20;  // left to handles, workspaces and graphs
 
 std::string gigabytes(double bytes) { return formatted("%.3g GB", bytes * 1e-9); }
@@ -54,14 +53,6 @@ Signs signs_of(std::int64_t set) {
 }
 
 }  // namespace
-
-std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
-  const double output = 1.0 * traits_of(p.precision).output_bytes * p.m * p.n;
-  const double inputs = bytes_minimum(p) - output;
-  const double enough =
-      2.0 * static_cast<double>(device.last_level_cache_bytes) / std::max(inputs, output);
-  return std::clamp(static_cast<std::int64_t>(enough) + 1, std::int64_t{2}, kMostSets);
-}
 
 double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets,
                                  Reference reference) {
@@ -195,10 +186,6 @@ bool ProblemData::serves(const Problem& p, std::int64_t sets) const {
          problem_.layout == p.layout && mine.input == theirs.input && mine.output == theirs.output;
 }
 
-std::int64_t ProblemCache::set_count(const Problem& p) const {
-  return rotate_ ? ProblemData::set_count(p, backend_.device()) : 1;
-}
-
 std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p, Reference reference,
                                                std::int64_t sets) {
   const auto found =
@@ -212,16 +199,11 @@ std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p, Reference refer
   return recent_.front();
 }
 
-void ProblemCache::make_room(const Problem& p, Reference reference, std::int64_t sets,
-                             double extra_bytes) {
-  const bool held = holds(p, sets);
-  if (held && extra_bytes == 0) return;
-  if (held) get(p, reference, sets);  // is then the last that must go
-  const double needed =
-      extra_bytes + (held ? 0 : ProblemData::bytes_needed(p, sets, reference)) + kReserveBytes;
+void ProblemCache::make_room(const Problem& p, Reference reference, std::int64_t sets) {
+  if (holds(p, sets)) return;
+  const double needed = ProblemData::bytes_needed(p, sets, reference) + kReserveBytes;
   const double half = 0.5 * static_cast<double>(backend_.device().memory_bytes.value_or(0));
-  while (recent_.size() > (held ? 1 : 0) && needed + half > backend_.free_bytes())
-    recent_.pop_back();
+  while (!recent_.empty() && needed + half > backend_.free_bytes()) recent_.pop_back();
   if (const double free = backend_.free_bytes(); needed > free)
     throw OutOfMemory("needs " + gigabytes(needed) + " of memory, " + gigabytes(free) +
                       " are free");

@@ -27,9 +27,6 @@ class ProblemData {
   ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
               std::int64_t count_of_sets, Reference reference = Reference::product);
 
-  // Sets to rotate through: at least two, and enough that their inputs, or their outputs if those
-  // are larger, exceed twice the last-level cache.
-  static std::int64_t set_count(const Problem& p, const Device& device);
   static double bytes_needed(const Problem& p, std::int64_t count_of_sets, Reference reference);
 
   std::span<const Operands> sets() const { return sets_; }
@@ -62,17 +59,18 @@ class ProblemData {
 // Keeps the data of recent problems while half of the memory stays free.
 class ProblemCache {
  public:
-  // Without rotation each problem has one operand set, which stays in the cache if it fits.
+  // Without rotation each problem has one operand set.
   ProblemCache(Backend& backend, Fill fill, std::uint64_t seed, bool rotate = true)
       : backend_(backend), fill_(fill), seed_(seed), rotate_(rotate) {}
 
-  std::int64_t set_count(const Problem& p) const;
+  // To verify: a kernel could be right on one by what it kept of another.
+  std::int64_t sets() const { return rotate_ ? 2 : 1; }
 
   // With at least so many sets. Throws OutOfMemory, saying how much is needed and how much there
   // is, if it does not fit even alone.
   std::shared_ptr<ProblemData> get(const Problem& p, Reference reference, std::int64_t sets);
-  // Evicts cached problems until p and `extra_bytes` more fit; throws like get if they do not.
-  void make_room(const Problem& p, Reference reference, std::int64_t sets, double extra_bytes = 0);
+  // Evicts cached problems until p fits; throws like get if it does not.
+  void make_room(const Problem& p, Reference reference, std::int64_t sets);
   bool holds(const Problem& p, std::int64_t sets) const;
   // After a kernel went wrong: it may have written anywhere, and the next one must not be blamed
   // for it.

@@ -71,10 +71,6 @@ class ForwardingBackend : public Backend {
   }
   std::unique_ptr<Mark> mark() override { return real_.mark(); }
   Elapsed between(const Mark& from, const Mark& to) override { return real_.between(from, to); }
-  std::unique_ptr<EndToEnd> end_to_end(const Transferred& what,
-                                       std::span<const Operands> sets) override {
-    return real_.end_to_end(what, sets);
-  }
 
  private:
   Backend& real_;

@@ -15,8 +15,6 @@ namespace {
 // Python needs up to 100 us for a launch.
 constexpr double kPythonGraphBelowSeconds = 1e-3;
 
-constexpr int kFewestTries = 3, kMostTries = 9;  // of each part of a launch
-
 std::string seconds_text(double seconds) { return formatted("%.3g s", seconds); }
 
 }  // namespace
@@ -44,24 +42,18 @@ void Measurement::prepare(double seconds_left) {
   const double started = now_seconds();
   const auto left = [&] { return seconds_left - (now_seconds() - started); };
   try {
-    data_ = cache_.get(p, make_room(left), sets_to_verify());
-    prepare_launches(affordable_sets(left()));
+    data_ = cache_.get(p, make_room(left), cache_.sets());
+    require_affordable(left());
+    prepare_launches(std::ssize(data_->sets()));
   } catch (const OutOfMemory& error) {
     throw Skipped(error.what());
   }
   verify_until(now_seconds() + std::min(options_.timing.budget_seconds, left()));
 }
 
-// Two: a kernel could be right on one by what it kept of another. End to end, as many as are timed.
-std::int64_t Measurement::sets_to_verify() const {
-  const std::int64_t sets = cache_.set_count(case_.problem);
-  return case_.transfer ? sets : std::min<std::int64_t>(sets, 2);
-}
-
 Verdict Measurement::verify_until(double deadline) {
   show_phase("verifying");
   data_->poison();
-  if (end_to_end_) end_to_end_->poison();
   for (const Launch& launch : launches_) {
     if (interrupted()) throw Interrupted();
     if (now_seconds() > deadline)
@@ -75,19 +67,17 @@ Verdict Measurement::verify_until(double deadline) {
 // The FP64 product if there are memory and time for it, else Freivalds' check.
 Reference Measurement::make_room(const std::function<double()>& left) {
   const Problem& p = case_.problem;
-  const double extra_bytes =
-      case_.transfer ? static_cast<double>(sets_to_verify()) * bytes_minimum(p) : 0;
   const auto seconds = [&](Reference reference) {
     return predict(std::min(options_.timing.budget_seconds, left()),
                    [&](const Problem& corner) { return time_data(corner, reference); });
   };
   try {
-    cache_.make_room(p, Reference::product, sets_to_verify(), extra_bytes);
-    if (cache_.holds(p, sets_to_verify()) ||
+    cache_.make_room(p, Reference::product, cache_.sets());
+    if (cache_.holds(p, cache_.sets()) ||
         seconds(Reference::product) <= std::min(options_.timing.budget_seconds, left()))
       return Reference::product;
   } catch (const OutOfMemory&) {  // the check needs less
-    cache_.make_room(p, Reference::rows, sets_to_verify(), extra_bytes);
+    cache_.make_room(p, Reference::rows, cache_.sets());
   }
   require_time(seconds(Reference::rows), left());
   return Reference::rows;
@@ -150,57 +140,28 @@ Measurement::Prediction Measurement::time_launch(const Problem& corner) {
     return once;
   };
   const double larger = flop(p) / flop(corner);
-  if (corner == p && !case_.transfer) {
+  if (corner == p) {
     prepare_launches(1);
     const double once = fastest(launches_);
     return {once, once};
   }
-  const std::span<const Operands> set = data_->sets().first(1);
-  corner_launch_ = {case_.kernel->prepare(corner, backend_.device(), set[0])};
-  Prediction sum{fastest(corner_launch_), 0};
-  sum.whole = sum.corner * larger;
-  if (case_.transfer) {  // copies grow with the bytes
-    corner_end_to_end_ = backend_.end_to_end(transferred(corner), set);
-    for (const EndToEnd::Part part : {EndToEnd::Part::to_device, EndToEnd::Part::from_device}) {
-      corner_launch_ = corner_end_to_end_->launches(part);
-      const double once = fastest(corner_launch_);
-      sum.corner += once;
-      sum.whole += once * bytes_minimum(p) / bytes_minimum(corner);
-    }
-  }
+  corner_launch_ = {case_.kernel->prepare(corner, backend_.device(), data_->sets()[0])};
+  const double once = fastest(corner_launch_);
   corner_launch_.clear();
-  corner_end_to_end_.reset();
-  return sum;
+  return {once, once * larger};
 }
 
-Transferred Measurement::transferred(const Problem& p) const {
-  return {
-      .problem = p, .transfer = *case_.transfer, .prepare = [p, this](const Operands& operands) {
-        return case_.kernel->prepare(p, backend_.device(), operands);
-      }};
-}
-
-std::int64_t Measurement::affordable_sets(double seconds_left) {
-  const auto all = std::ssize(data_->sets());
-  const std::int64_t fewest = std::min<std::int64_t>(all, 2);
-  // Besides the verified ones: two for calibration, warm-up, three samples with a lead as long, the
-  // last verification, and the parts.
-  const double others = 9 + (case_.transfer ? kFewestTries : 0);
+void Measurement::require_affordable(double seconds_left) {
+  // Besides the verified ones: two for calibration, warm-up, three samples with a lead as long, and
+  // the last verification.
+  const auto launches = static_cast<double>(std::ssize(data_->sets()) + 9);
   const double limit = std::min(options_.timing.budget_seconds, seconds_left);
-  const double once = predict(limit / (static_cast<double>(all) + others),
-                              [&](const Problem& corner) { return time_launch(corner); });
-  require_time(once * (static_cast<double>(fewest) + others), seconds_left);
-  if (once * (static_cast<double>(all) + others) <= limit) return all;
-  // A launch that takes so long gains little from operands in the cache.
-  return std::clamp(static_cast<std::int64_t>(limit / 2 / once), fewest, all);
+  const double once =
+      predict(limit / launches, [&](const Problem& corner) { return time_launch(corner); });
+  require_time(once * launches, seconds_left);
 }
 
 void Measurement::prepare_launches(std::int64_t sets) {
-  if (case_.transfer) {
-    end_to_end_ = backend_.end_to_end(transferred(case_.problem), data_->sets().first(sets));
-    launches_ = end_to_end_->launches(EndToEnd::Part::whole);
-    return;
-  }
   while (std::ssize(launches_) < sets)
     launches_.push_back(
         case_.kernel->prepare(case_.problem, backend_.device(), data_->sets()[launches_.size()]));
@@ -219,12 +180,9 @@ void Measurement::begin(const TimingPlan& plan, double seconds_left) {
   ring_.reset();  // its memory is free then
   if (!case_.kernel->python.empty()) plan_.graph_below_seconds = kPythonGraphBelowSeconds;
   const double seconds = seconds_of_launch(backend_, launches_);
-  if (case_.transfer || plan.samples == 1) {
-    BatchPlan batch = plan_batch(plan_, seconds, std::ssize(launches_), backend_.device().kind);
-    if (case_.transfer) batch.graph = false;  // a program copies and launches one by one
-    make_batch(launches_, batch);
-    return;
-  }
+  if (plan.samples == 1)
+    return make_batch(launches_,
+                      plan_batch(plan_, seconds, std::ssize(launches_), backend_.device().kind));
   RingPlan ring = plan_ring(plan_, seconds, case_.problem, backend_.device(), backend_.free_bytes(),
                             options_.rotate);
   try {
@@ -331,7 +289,6 @@ Timing Measurement::time_in_turns(const TimingPlan& plan, double seconds_left,
 
 Verdict Measurement::judge() {
   const std::int64_t count = std::ssize(launches_);
-  if (end_to_end_) end_to_end_->deliver(count);
   const Verdict verdict = data_->judge(case_.problem, count);
   if (auto wrong = complaint(case_.problem, verdict)) {
     if (const std::string pattern = data_->pattern(case_.problem, count); !pattern.empty())
@@ -342,27 +299,5 @@ Verdict Measurement::judge() {
 }
 
 Verdict Measurement::verify() { return verify_until(std::numeric_limits<double>::infinity()); }
-
-Launch Measurement::kernel() const {
-  return end_to_end_ ? end_to_end_->launches(EndToEnd::Part::kernel)[0] : launches_[0];
-}
-
-// Batches as long as those of the whole: the median of a few.
-PartTimes Measurement::time_parts() {
-  const auto seconds = [&](EndToEnd::Part part) {
-    const std::vector<Launch> launches = end_to_end_->launches(part);
-    Batch batch(backend_, launches, batch_->size(), false);
-    Timing timing;
-    const double enough = now_seconds() + 0.2;
-    for (int tries = 0; tries < kMostTries && (tries < kFewestTries || now_seconds() < enough);
-         ++tries) {
-      if (interrupted()) throw Interrupted();
-      timing.samples_seconds.push_back(batch.time().seconds / static_cast<double>(batch.size()));
-    }
-    return timing.quantile_seconds(0.5);
-  };
-  return {seconds(EndToEnd::Part::to_device), seconds(EndToEnd::Part::kernel),
-          seconds(EndToEnd::Part::from_device)};
-}
 
 }  // namespace gemm::bench

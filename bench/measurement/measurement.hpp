@@ -63,10 +63,8 @@ class Measurement {
   std::int64_t batch() const { return ring_ ? ring_->plan().timed : batch_->size(); }
   std::string_view launch() const { return ring_ ? ring_->launch() : batch_->launch(); }
   std::int64_t sets() const { return std::ssize(ring_ ? ring_->launches() : launches_); }
-  // Without the copies around it.
-  Launch kernel() const;
-  // Of the samples; none of a case with a transfer, and of a single sample, which is for a
-  // profiler.
+  Launch kernel() const { return launches_[0]; }
+  // Of the samples; none of a single sample, which is for a profiler.
   const std::optional<Checks>& checks() const { return checks_; }
 
   // Warms up and samples. With a `baseline` the samples of the two are interleaved, in one power
@@ -94,9 +92,6 @@ class Measurement {
   // Judges every element of what further launches leave behind; throws WrongResult.
   Verdict verify();
 
-  // After time(), of a case with a transfer: the copies and the kernel, each alone.
-  PartTimes time_parts();
-
  private:
   // A duration measured on a corner of the problem, and what the whole is predicted to take.
   struct Prediction {
@@ -112,12 +107,10 @@ class Measurement {
   Reference make_room(const std::function<double()>& left);
   Prediction time_data(const Problem& corner, Reference reference);
   Prediction time_launch(const Problem& corner);
-  Transferred transferred(const Problem& p) const;
   void prepare_launches(std::int64_t sets);
-  // How many operand sets can be verified and timed; throws Skipped if not even the fewest can.
-  std::int64_t affordable_sets(double seconds_left);
+  // Throws Skipped if there is no time to verify and time it.
+  void require_affordable(double seconds_left);
   void make_batch(std::span<const Launch> launches, BatchPlan batch);
-  std::int64_t sets_to_verify() const;
   Verdict verify_until(double deadline);
   Verdict judge();
 
@@ -129,8 +122,7 @@ class Measurement {
   // Members, even those needed for a moment only: on a GPU that hangs, freeing them would wait for
   // ever, so that the whole measurement is then leaked.
   std::shared_ptr<ProblemData> data_, corner_data_;
-  std::unique_ptr<EndToEnd> end_to_end_, corner_end_to_end_;  // of a case with a transfer
-  std::vector<Launch> launches_, corner_launch_;              // on each of the verified sets
+  std::vector<Launch> launches_, corner_launch_;  // on each of the verified sets
   std::optional<Ring> ring_;
   std::unique_ptr<Batch> batch_;
 

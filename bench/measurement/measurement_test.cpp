@@ -178,17 +178,6 @@ TEST(Verification, CatchesWhatIsWrongAndWhereItIs) {
   }
 }
 
-TEST(ProblemData, RotatesPastTwiceTheCacheAndKeepsAtLeastTwoSets) {
-  Device device;
-  device.last_level_cache_bytes = 60 << 20;
-  const Problem small{256, 256, 256, Precision::f32}, large{8192, 8192, 8192, Precision::f32};
-  const double inputs = 2.0 * 256 * 256 * 4;
-  EXPECT_GT(static_cast<double>(ProblemData::set_count(small, device)) * inputs, 2.0 * (60 << 20));
-  EXPECT_EQ(ProblemData::set_count(large, device), 2);
-  EXPECT_EQ(ProblemData::set_count({46400, 46400, 8, Precision::f32}, device), 2);  // C flushes
-  EXPECT_GT(ProblemData::bytes_needed(large, 2, Reference::product), 2 * bytes_minimum(large));
-}
-
 TEST(ProblemCache, SharesOperandsAmongPrecisionsOfOneTypeAndRefusesWhatDoesNotFit) {
   const auto backend = make_host_backend();
   ProblemCache cache(*backend, Fill::uniform, 1);
@@ -396,19 +385,10 @@ TEST(Measurement, APythonKernelBelowAMillisecondIsAGraphWhereItCanBe) {
 }
 
 // As large as the first corner, so that nothing was predicted.
-TEST(Measurement, ASlowKernelOnASmallProblemIsSkippedOrGetsFewerOperandSets) {
+TEST(Measurement, ASlowKernelOnASmallProblemIsSkipped) {
   const auto kernel = sleeper(right_after<[](const Problem&) { return 20000; }>);
   const Problem small{8, 8, 8, Precision::f32};
   EXPECT_NE(skipped_because(kernel, small, 0.1).find("row budget of 0.1 s"), std::string::npos);
-
-  const auto backend = make_host_backend();
-  ProblemCache cache(*backend, Fill::uniform, 1);
-  Options options;
-  options.timing.budget_seconds = 1;
-  Measurement measurement(*backend, nullptr, cache, options, {&kernel, small});
-  measurement.prepare(1e9);
-  EXPECT_EQ(measurement.sets(), 2);
-  EXPECT_GT(cache.set_count(small), 100);
 }
 
 TEST(Measurement, RefusesAWrongKernelBeforeTimingIt) {

@@ -70,8 +70,18 @@ void time_interleaved(const Problem& p, std::vector<Plan>& plans) {
   plans.clear();
 }
 
+// Sets to rotate through, so that the larger of inputs and output exceed twice the last-level
+// cache.
+std::int64_t set_count(const Problem& p, const Device& device) {
+  constexpr std::int64_t kMostSets = 1024;
+  const double output = 1.0 * traits_of(p.precision).output_bytes * p.m * p.n;
+  const double enough = 2.0 * static_cast<double>(device.last_level_cache_bytes) /
+                        std::max(bytes_minimum(p) - output, output);
+  return std::clamp(static_cast<std::int64_t>(enough) + 1, std::int64_t{2}, kMostSets);
+}
+
 void time_plans(Backend& backend, const Problem& p, double limit, double sample_seconds) {
-  const ProblemData data(backend, p, Fill::uniform, 1, ProblemData::set_count(p, backend.device()),
+  const ProblemData data(backend, p, Fill::uniform, 1, set_count(p, backend.device()),
                          Reference::rows);
   TimingPlan timing;
   timing.sample_seconds = sample_seconds;

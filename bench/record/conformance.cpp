@@ -80,8 +80,9 @@ std::vector<Deviation> Results::deviations(const Row& row) const {
   // At a fixed frequency the guideline recommends zeros.
   if (!fixed_frequency && options.fill != Fill::uniform)
     off(options.fill == Fill::normal ? "other-distribution" : "low-power-operands");
-  const double bytes = static_cast<double>(row.rotation_sets) *
-                       std::max(to_device_bytes(p), from_device_bytes(p)),
+  const double output = 1.0 * traits_of(p.precision).output_bytes * p.m * p.n,
+               bytes = static_cast<double>(row.rotation_sets) *
+                       std::max(bytes_minimum(p) - output, output),
                cache = 2 * static_cast<double>(run_.device.last_level_cache_bytes);
   if (!row.rated()) off("not-checked");
   if (row.checks && row.checks->uses > 1)
@@ -93,8 +94,7 @@ std::vector<Deviation> Results::deviations(const Row& row) const {
   // A launch from Python takes up to 100 us.
   const double launch =
       0.9 * (row.which.kernel->python.empty() ? options.timing.graph_below_seconds : 1e-4);
-  if (row.launch == "stream" && !row.which.transfer && row.seconds() < launch)
-    off("host-bound", row.seconds(), launch);
+  if (row.launch == "stream" && row.seconds() < launch) off("host-bound", row.seconds(), launch);
   if (constexpr double kPages = 4 << 20; timing.memory_kept_bytes > kPages)
     off("memory-kept", timing.memory_kept_bytes, kPages);
   if (burst)

@@ -47,7 +47,6 @@ void fields(Io& io, Like<Verdict> auto& verdict) {
 JSON_FIELDS(Versus, kernel, library, shared_process, ratio, low, high, seconds, samples)
 JSON_FIELDS(Checks, passes, launches, checked, uses, lead_ratio, launch_share)
 JSON_FIELDS(RowPlan, name, source)
-JSON_FIELDS(PartTimes, to_device_seconds, kernel_seconds, from_device_seconds)
 JSON_FIELDS(Deviation, code, value, limit, doubt)
 JSON_FIELDS(OthersLoad, cpus, busy_share, steal_share)
 JSON_FIELDS(Environment, recorded, removed, injected)
@@ -80,7 +79,6 @@ void fields(Io& io, Like<Row> auto& row) {
   io("versus", row.versus);
   io("checks", row.checks);
   io("host", row.host);
-  io("end_to_end", row.parts);
 }
 
 namespace {
@@ -134,22 +132,6 @@ json traffic_json(const Case& which, const Device& device) {
     return nullptr;
   const Traffic traffic = kernel.traffic(which.problem, device);
   return {{"dram_bytes", traffic.dram}, {"l2_bytes", traffic.l2}, {"shared_bytes", traffic.shared}};
-}
-
-// What follows from the parts of a row with copies.
-json end_to_end_json(const Row& row) {
-  const auto hidden = row.hidden_share();
-  if (!hidden) return nullptr;
-  const PartTimes& parts = *row.parts;
-  const double there = to_device_bytes(row.which.problem);
-  const double back = from_device_bytes(row.which.problem);
-  json all = json_of(parts);
-  all.update({{"to_device_bytes", there},
-              {"from_device_bytes", back},
-              {"to_device_bytes_per_second", there / parts.to_device_seconds},
-              {"from_device_bytes_per_second", back / parts.from_device_seconds},
-              {"hidden_share", *hidden}});
-  return all;
 }
 
 // Samples, each the mean of a batch, in as few digits as nanoseconds of a batch need: no clock here
@@ -236,9 +218,6 @@ void require_timed(const Row& row) {
   };
   if (row.versus)
     positive("versus", {row.versus->ratio, row.versus->low, row.versus->high, row.versus->seconds});
-  if (row.parts)
-    positive("end_to_end", {row.parts->to_device_seconds, row.parts->kernel_seconds,
-                            row.parts->from_device_seconds});
   for (const KernelCode& code : row.launched.code)
     if (code.fingerprint &&
         (code.fingerprint->size() != 16 ||
@@ -270,7 +249,7 @@ const Row* Results::fastest_row(const std::function<bool(const Row&)>& counts) c
   const Row* best = nullptr;
   for (const auto& [name, rows] : rows_) {
     const Row& row = rows.back();
-    if (row.rated() && !row.which.transfer && counts(row) &&
+    if (row.rated() && counts(row) &&
         (best == nullptr || row.flop_per_second() > best->flop_per_second()))
       best = &row;
   }
@@ -287,7 +266,6 @@ std::optional<LibraryRate> Results::library_rate(const Problem& p) const {
 
 std::optional<Roof> Results::roof_of(const Row& row, const Clocks& clocks) const {
   const Problem& p = row.which.problem;
-  if (row.which.transfer) return std::nullopt;
   return roof_at(run_.peaks, p.precision, flop(p) / bytes_minimum(p), clocks);
 }
 
@@ -311,7 +289,7 @@ std::optional<double> Results::of_roof_at_clock(const Row& row) const {
 
 std::optional<double> Results::of_library(const Row& row) const {
   if (row.rated() && row.versus && row.versus->library) return row.versus->ratio;
-  if (!row.rated() || row.which.transfer) return std::nullopt;
+  if (!row.rated()) return std::nullopt;
   const auto best = library_rate(row.which.problem);
   if (!best) return std::nullopt;
   return row.flop_per_second() / best->flop_per_second;
@@ -370,7 +348,6 @@ json Results::to_json(const Row& row) const {
   json all = {{"kernel", kernel.name},
               {"family", kernel.family},
               {"parameters", parameters},
-              {"transfer", row.which.transfer ? json(name_of(*row.which.transfer)) : json(nullptr)},
               {"precision", traits_of(p.precision).name},
               {"layout", name_of(p.layout)},
               {"m", p.m},
@@ -394,7 +371,7 @@ json Results::to_json(const Row& row) const {
   const Timing& timing = row.timing;
   const auto clocks = clocks_of(row);
   const auto at_clock = clocks ? roof_of(row, *clocks) : std::nullopt;
-  const auto best = row.which.transfer ? std::nullopt : library_rate(p);
+  const auto best = library_rate(p);
   const bool paired = row.versus && row.versus->library;
   all.update({{"seconds", json_of(timing.quartiles_seconds())},
               {"median_interval", json_of(timing.median_interval())},
@@ -406,7 +383,6 @@ json Results::to_json(const Row& row) const {
               {"library", paired ? json(row.versus->kernel)
                           : best ? json(best->label)
                                  : json(nullptr)},
-              {"end_to_end", end_to_end_json(row)},
               {"departures", json_of(deviations(row))}});
   all["samples_seconds"] = in_nanoseconds(timing.samples_seconds, row.batch);
   for (json& hz : all["samples_sm_hz"]) hz = std::round(hz.get<double>() * 1e-3) * 1e3;

@@ -42,8 +42,7 @@ struct Row {
   LaunchedKernels launched;     // by one launch
   std::optional<Verdict> verdict;
   std::optional<Versus> versus;
-  std::optional<PartTimes> parts;  // of a case with a transfer
-  std::optional<Checks> checks;    // none: no rate (a single sample), or end to end
+  std::optional<Checks> checks;    // none: no rate (a single sample)
   std::optional<OthersLoad> host;  // from its preparation to its last check
   std::string skipped, failed;     // why; at most one is not empty
   Outcome outcome = Outcome::passed;
@@ -57,12 +56,9 @@ struct Row {
     return failed.empty() ? "SKIPPED: " + skipped : (suspect ? "SUSPECT: " : "FAILED: ") + failed;
   }
   // Whether it has a rate: of a single sample, for a profiler, nothing was checked.
-  bool rated() const { return timed() && (checks || which.transfer); }
+  bool rated() const { return timed() && checks; }
   double seconds() const { return timing.quantile_seconds(0.5); }
   double flop_per_second() const { return flop(which.problem) / seconds(); }
-  std::optional<double> hidden_share() const {
-    return timed() && parts ? std::optional(parts->hidden_share(seconds())) : std::nullopt;
-  }
 };
 
 // What is the same for every row of a run.
@@ -118,8 +114,7 @@ class Results {
   const Row& reported(const std::string& name, std::int64_t repetition,
                       std::int64_t repetitions) const;
   bool all_timed(const std::string& name, std::int64_t repetitions) const;
-  // The fastest library row of the problem, else its stand-in. Rows with transfers are compared
-  // with neither a library nor a roofline.
+  // The fastest library row of the problem, else its stand-in.
   std::optional<LibraryRate> library_rate(const Problem& p) const;
   std::optional<double> of_roof(const Row& row, const Clocks& clocks = {}) const;
   // Of the roofline at the clocks that were seen while the row was timed.
@@ -151,7 +146,7 @@ class Results {
   nlohmann::ordered_json run_to_json() const;
 
  private:
-  // The fastest of the last repetitions without transfers that count.
+  // The fastest of the last repetitions that count.
   const Row* fastest_row(const std::function<bool(const Row&)>& counts) const;
   std::optional<Clocks> clocks_of(const Row& row) const;
   std::optional<Roof> roof_of(const Row& row, const Clocks& clocks = {}) const;

@@ -89,9 +89,7 @@ TEST(Results, ARowIsReadBackAsItWasWritten) {
     EXPECT_EQ(results.to_json(row_from(written, one.which)), written);
   };
   same(row);
-  row.which.transfer = Transfer::pinned;
   row.versus.reset();
-  row.parts = PartTimes{1e-3, 2e-3, 3e-3};
   same(row);
   same({.which = {&kTiled, kProblem}, .skipped = "why"});
   Row failed{.which = {&kTiled, kProblem}, .failed = "c[0,0] = nan"};

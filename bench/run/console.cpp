@@ -51,20 +51,6 @@ std::string note(const std::string& text, Console::Width width) {
   return line(std::string(kIndent, ' ') + text, width, kIndent + 2);
 }
 
-// "alone: to the GPU 2.7 ms at 49.6 GB/s, kernel 7.1 ms, back 1.3 ms at 50.1 GB/s; overlap hides
-// 61.2 % of the copies"
-std::string parts_text(const Row& row) {
-  const Problem& p = row.which.problem;
-  const auto copy = [](double bytes, double seconds) {
-    return time_text(seconds) + formatted(" at %.1f GB/s", 1e-9 * bytes / seconds);
-  };
-  const PartTimes& parts = *row.parts;
-  return "alone: to the GPU " + copy(to_device_bytes(p), parts.to_device_seconds) + ", kernel " +
-         time_text(parts.kernel_seconds) + ", back " +
-         copy(from_device_bytes(p), parts.from_device_seconds) + "; overlap hides " +
-         percent_text(row.hidden_share()) + " % of the copies";
-}
-
 std::string peak_text(const Peak& peak) {
   if (!peak.per_second) return peak.name + " unknown (" + peak.source + ")";
   return peak.name + " " +
@@ -330,7 +316,6 @@ std::string Console::result(const Row& row, const std::string& progress, Width w
             "%.4f times as fast as %s, interleaved (95 %% interval of this process: %.4f to %.4f)",
             row.versus->ratio, row.versus->kernel.c_str(), row.versus->low, row.versus->high),
         width);
-  if (row.parts) text += note(parts_text(row), width);
   for (const Deviation& doubt : doubts)
     if (explained_.insert(doubt.code).second)
       text += note("* in doubt: " + doubt_text(doubt), width);

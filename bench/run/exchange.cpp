@@ -43,7 +43,6 @@ Answer row_of(const json& answer, const ChildEnd& end, const Case& which) {
 json json_of(const Case& which) {
   const Problem& p = which.problem;
   return {{"kernel", which.kernel->label()},
-          {"transfer", which.transfer ? json(name_of(*which.transfer)) : json(nullptr)},
           {"precision", traits_of(p.precision).name},
           {"layout", name_of(p.layout)},
           {"m", p.m},
@@ -61,10 +60,7 @@ Case case_of(const json& which, Device::Kind kind) {
   const auto layout = layout_named(text("layout"));
   if (kernel == registry().end() || !precision || !layout)
     throw std::runtime_error("there is no case " + which.dump());
-  Case found{&*kernel, {size("m"), size("n"), size("k"), *precision, *layout}};
-  for (const Transfer transfer : kTransfers)
-    if (which.at("transfer") == name_of(transfer)) found.transfer = transfer;
-  return found;
+  return {&*kernel, {size("m"), size("n"), size("k"), *precision, *layout}};
 }
 
 std::string answer_text(const std::string& token, const json& row, double kernel_seconds,

@@ -3,8 +3,7 @@
 // The request is one JSON object at its standard input:
 //
 //   {"token": "...", "arguments": ["gemm_bench", "--gemm_kernel=my.so", ...], "python": [],
-//    "which": {"kernel": "my", "transfer": null, "precision": "f32", "layout": "nn",
-//             "m": 64, "n": 64, "k": 64},
+//    "which": {"kernel": "my", "precision": "f32", "layout": "nn", "m": 64, "n": 64, "k": 64},
 //    "versus": false, "turns": false}
 //
 // Code of a user has run in the process that answers, so that the parent takes nothing for granted.

@@ -101,7 +101,6 @@ default suite runs, for at most ten minutes on a GPU; each of these options mean
 
   gemm_bench --benchmark_filter=Tiled        the tiled family
   gemm_bench --gemm_shapes=4096,64x8192x512  other sizes
-  gemm_bench --benchmark_filter=EndToEnd     with copies from and to the host
   gemm_bench --gemm_kernel=my.cu             your own kernel
   gemm_bench --gemm_device=cpu               the CPU kernels
   gemm_bench --benchmark_out=results/        write results/<device>/<utc>-<commit>.json.gz
@@ -110,8 +109,6 @@ default suite runs, for at most ten minutes on a GPU; each of these options mean
 
 Names are <Kernel>[/<parameter>:<value>...][/layout:<layout>]/<precision>/<m>x<n>x<k>; C (m x n)
 = A (m x k) * B (k x n); a layout is named where it is not nn.
-EndToEnd/<transfer>/<name> times host-to-device copies, kernel and device-to-host copy; transfer is
-pageable or pinned. They have layout nn and run only if the filter contains EndToEnd.
 Exit codes: 0 all results right, 1 a result failed, 2 bad input, 130 interrupted.
 
 )",
@@ -128,9 +125,6 @@ std::vector<Case> selected(std::vector<Case> cases, const std::string& filter) {
 
 void require_matches(bool matches, const std::string& filter, Device::Kind kind,
                      const std::string& why_no_gpu) {
-  const bool end_to_end = asks_for_end_to_end(filter);
-  if (end_to_end && kind == Device::Kind::cpu)
-    throw BadInput("--benchmark_filter=" + filter + ": EndToEnd needs a GPU: " + why_no_gpu);
   if (matches) return;
   const std::string what =
       filter.empty() ? "no kernel of this device is"
@@ -139,8 +133,7 @@ void require_matches(bool matches, const std::string& filter, Device::Kind kind,
                  (kind == Device::Kind::cpu
                       ? "GPU kernels cannot run: " + why_no_gpu
                       : "CPU kernels need --gemm_device=cpu, tuning spaces --gemm_variants=all") +
-                 ": " + (end_to_end ? "--benchmark_filter=EndToEnd " : "") +
-                 "--benchmark_list_tests lists all names");
+                 ": --benchmark_list_tests lists all names");
 }
 
 void require_verdict_alone(const Options& options, const std::vector<std::string>& google) {
@@ -298,8 +291,6 @@ int run(int argc, char** argv) {
     options.library = false;
   }
   const std::string filter = benchmark::GetBenchmarkFilter();
-  const bool end_to_end = asks_for_end_to_end(filter);
-  if (end_to_end) std::ranges::copy(end_to_end_cases(cases), std::back_inserter(cases));
   const std::vector<Case> chosen = selected(cases, filter);
   require_matches(!chosen.empty(), filter, device.kind, why_no_gpu);
   if (google_switch(google_arguments, "list_tests")) {

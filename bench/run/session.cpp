@@ -111,7 +111,7 @@ double Session::seconds_left() const {
 }
 
 std::vector<Case> Session::baselines_of(const Case& which) const {
-  if (!options_.versus || which.transfer) return {};
+  if (!options_.versus) return {};
   std::vector<Case> named = bench::baselines_of(which, *options_.versus, options_.variants);
   if (contains(named, which)) return {};  // no kernel is its own baseline
   std::erase_if(named, [&](const Case& one) { return contains(unfit_, one); });
@@ -206,7 +206,7 @@ std::optional<Case> Session::fastest_of(const std::vector<Case>& cases) {
 
 void Session::measure_library(const Case& which) {
   const Problem& p = which.problem;
-  if (!options_.library || options_.is_child || which.transfer || which.kernel->is_library() ||
+  if (!options_.library || options_.is_child || which.kernel->is_library() ||
       results_->library_rate(p) || std::ranges::count(without_library_, p) > 0)
     return;
   std::vector<Case> libraries =
@@ -362,7 +362,6 @@ void Session::complete(Measurement& mine, Row& row) {
   if (which.kernel->chosen)
     if (const auto plan = which.kernel->chosen(which.problem, device()))
       row.plan = {plan->name, plan->source};
-  if (which.transfer) row.parts = mine.time_parts();
 }
 
 // A child does not judge itself: its parent does.
@@ -373,7 +372,7 @@ void Session::require_possible(const Case& which, const Timing& timing, std::int
     const auto peak = std::ranges::find_if(limits_.peaks, [&](const Peak& one) {
       return one.precision && *one.precision == which.problem.precision;
     });
-    if (!options_.is_child && !which.transfer && peak != limits_.peaks.end())
+    if (!options_.is_child && peak != limits_.peaks.end())
       why = beats_cpu(*backend_, *peak, flop(which.problem) / seconds);
   } else {
     // A burst is shorter than the time between two updates of NVML's clock.

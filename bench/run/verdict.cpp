@@ -146,8 +146,7 @@ void settle_verdicts(Options& options, Device::Kind kind) {
 void Baselines::find(Session& session, const std::vector<Case>& cases, const std::string& versus) {
   const Conditions& run = session.results().run();
   for (const Case& which : cases) {
-    std::vector<Case> candidates =
-        which.transfer ? std::vector<Case>() : baselines_of(which, versus, run.options.variants);
+    std::vector<Case> candidates = baselines_of(which, versus, run.options.variants);
     for (const Case& one : candidates)
       if (one.kernel->is_users())
         throw std::invalid_argument("--gemm_baselines_cached: " + one.kernel->label() +

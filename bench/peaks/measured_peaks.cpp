@@ -45,7 +45,7 @@ std::optional<double> nominal(const DeviceInfo& device, const Probe& probe, cons
 
 // Changes when a probe does, or the table that of_nominal refers to, so that no result is compared
 // with the figures of an older one.
-constexpr int kProbesVersion = 3;
+constexpr int kProbesVersion = 4;
 
 // The driver's version belongs to the figures as much as the GPU.
 json identity(const DeviceInfo& device) {
@@ -165,8 +165,7 @@ const MeasuredPeak* measured_roof(const std::vector<MeasuredPeak>& measured, con
   if (!roof.precision) return memory_roof(measured, roof.name);
   const MeasuredPeak* best = nullptr;
   for (const MeasuredPeak& one : measured)
-    if (measures(one, roof) && one.fill != "zeros" &&
-        (best == nullptr || one.per_second() > best->per_second()))
+    if (measures(one, roof) && (best == nullptr || one.per_second() > best->per_second()))
       best = &one;
   return best;
 }

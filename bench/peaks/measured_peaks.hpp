@@ -52,8 +52,8 @@ MeasuredPeak measure(Backend& backend, const GpuMonitor* monitor, const TimingPl
 void reconcile(std::vector<Peak>& roofs, const std::vector<MeasuredPeak>& measured,
                const Device& device);
 
-// Of all probes of the arithmetic of this roof, or of its memory, the fastest, on values like those
-// of kernels. Null if there is none.
+// Of all probes of the arithmetic of this roof, or of its memory, the fastest. Null if there is
+// none.
 const MeasuredPeak* measured_roof(const std::vector<MeasuredPeak>& measured, const Peak& roof);
 
 // True if the fastest DRAM probe reached less than half of the queried rate: probably another

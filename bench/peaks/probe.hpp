@@ -18,7 +18,7 @@ struct Probe {
 
   std::string name;        // "FP32_FMA", "BF16_wgmma", "DRAM_read", "PCIe_to_device"
   std::string arithmetic;  // f32 f64 s32 tf32 bf16 f16 e4m3 s8; empty for memory
-  std::string fill;        // "random" or "zeros"; empty where there is only one
+  std::string fill;        // "random"; empty where the values make no difference
   std::string what;        // how it is done, in a line
   Unit unit = Unit::flop;
   Clock clock = Clock::sm;

@@ -37,11 +37,10 @@ DeviceCode query_code() {
 std::vector<std::byte> operand_bytes(std::string_view arithmetic, Values values,
                                      std::int64_t bytes) {
   constexpr std::uint64_t kSeed = 17;
-  const Fill fill = values == Values::zeros ? Fill::zeros : Fill::uniform;
   std::vector<std::byte> to(bytes);
   with_type(traits_of(precision_named(arithmetic).value()).input, [&]<typename T>(T value) {
     for (std::size_t i = 0; i < bytes / sizeof value; ++i) {
-      value = static_cast<T>(values == Values::ones ? 1.0F : fill_value(fill, kSeed, i));
+      value = static_cast<T>(values == Values::ones ? 1.0F : fill_value(Fill::uniform, kSeed, i));
       if constexpr (std::is_same_v<T, std::int8_t>)
         if (values == Values::random) value = static_cast<T>(random_bits(kSeed, i) >> 56);
       std::memcpy(to.data() + i * sizeof value, &value, sizeof value);

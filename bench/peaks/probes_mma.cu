@@ -50,22 +50,6 @@ using Fp16 = Mma<tensor::F16, 16>;
 using Fp8 = Mma<tensor::E4m3, 32, 89>;
 using Int8 = Mma<tensor::S8, 32>;
 
-struct Fp16Turing : Instruction<std::uint32_t, 2, 1, float, 4, 16, 8, 75> {
-  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(b[0]));
-  }
-};
-struct Int8Turing : Instruction<std::uint32_t, 1, 1, std::int32_t, 2, 8, 16, 75> {
-  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
-    asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
-                 : "+r"(c[0]), "+r"(c[1])
-                 : "r"(a[0]), "r"(b[0]));
-  }
-};
 struct Fp64Ampere : Instruction<double, 1, 1, double, 2, 8, 4, 80> {
   static __device__ void multiply(auto& c, const auto& a, const auto& b) {
     asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
@@ -125,7 +109,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 template <typename I>
 Probe probe(const DeviceInfo& device, DeviceCode code, const char* name, const char* arithmetic,
-            const char* shape, Values values, int rounds) {
+            const char* shape, int rounds) {
   const int blocks = device.sm_count;
   const auto launch = [=](Backend& backend, Values filled,
                           const std::shared_ptr<std::byte>& results) -> Launch {
@@ -143,7 +127,7 @@ Probe probe(const DeviceInfo& device, DeviceCode code, const char* name, const c
        .what = std::string("mma.sync ") + shape + ", " + std::to_string(kTiles) +
                " tiles a warp, " + std::to_string(kWarps) + " warps an SM",
        .work = 1.0 * blocks * kWarps * rounds * kSteps * kKTiles * kTiles * I::kFlop},
-      values, std::int64_t{blocks} * kThreads, launch);
+      std::int64_t{blocks} * kThreads, launch);
   // Seen in the machine code of nvcc 13.0.
   if (std::is_same_v<I, Fp8> && (code.capability == 90 || code.capability == 100))
     probe.what += ", which is FP16 here: this device has no mma.sync of FP8";
@@ -161,29 +145,16 @@ Probe probe(const DeviceInfo& device, DeviceCode code, const char* name, const c
 std::vector<Probe> mma_probes(const DeviceInfo& device, DeviceCode code) {
   constexpr int kRounds = 256;  // 1.6 ms on an H200
   const int fp64_rounds = has_full_fp64(device.compute_capability) ? 32 : 1;
-  std::vector<Probe> probes;
-  for (const Values values : {Values::random, Values::zeros}) {
-    const auto add = [&]<typename I>(I, const char* name, const char* arithmetic, const char* shape,
-                                     int rounds) {
-      probes.push_back(probe<I>(device, code, name, arithmetic, shape, values, rounds));
-    };
-    add(Tf32{}, "TF32_mma", "tf32", "m16n8k8", kRounds);
-    add(Bf16{}, "BF16_mma", "bf16", "m16n8k16", kRounds);
-    if (code.capability < Fp16::kCapability)
-      add(Fp16Turing{}, "FP16_mma", "f16", "m16n8k8", kRounds);
-    else
-      add(Fp16{}, "FP16_mma", "f16", "m16n8k16", kRounds);
-    add(Fp8{}, "FP8_mma", "e4m3", "m16n8k32", kRounds);
-    if (code.capability < Int8::kCapability)
-      add(Int8Turing{}, "INT8_mma", "s8", "m8n8k16", kRounds);
-    else
-      add(Int8{}, "INT8_mma", "s8", "m16n8k32", kRounds);
-    if (code.capability < Fp64::kCapability)
-      add(Fp64Ampere{}, "FP64_mma", "f64", "m8n8k4", fp64_rounds);
-    else
-      add(Fp64{}, "FP64_mma", "f64", "m16n8k8", fp64_rounds);
-  }
-  return probes;
+  return {
+      probe<Tf32>(device, code, "TF32_mma", "tf32", "m16n8k8", kRounds),
+      probe<Bf16>(device, code, "BF16_mma", "bf16", "m16n8k16", kRounds),
+      probe<Fp16>(device, code, "FP16_mma", "f16", "m16n8k16", kRounds),
+      probe<Fp8>(device, code, "FP8_mma", "e4m3", "m16n8k32", kRounds),
+      probe<Int8>(device, code, "INT8_mma", "s8", "m16n8k32", kRounds),
+      code.capability < Fp64::kCapability
+          ? probe<Fp64Ampere>(device, code, "FP64_mma", "f64", "m8n8k4", fp64_rounds)
+          : probe<Fp64>(device, code, "FP64_mma", "f64", "m16n8k8", fp64_rounds),
+  };
 }
 
 }  // namespace gemm::bench

@@ -78,8 +78,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 }
 
 template <typename Element>
-Probe probe(const DeviceInfo& device, DeviceCode code, const char* name, const char* arithmetic,
-            Values values) {
+Probe probe(const DeviceInfo& device, DeviceCode code, const char* name, const char* arithmetic) {
   constexpr int kAllSteps = 1024;  // 2.1 ms on an H200
   constexpr int kSharedBytes = kOperandBytes + kAlignment, kK = tensor::kMmaK<Element>;
   using Sum = tensor::AccumulatorOf<Element>;
@@ -101,7 +100,7 @@ Probe probe(const DeviceInfo& device, DeviceCode code, const char* name, const c
        .what = "wgmma m64n256k" + std::to_string(kK) + " out of shared memory, " +
                std::to_string(kGroups) + " warpgroups an SM",
        .work = 2.0 * kM * kN * kK * kKTiles * kAllSteps * kGroups * blocks},
-      values, std::int64_t{blocks} * kThreads, launch);
+      std::int64_t{blocks} * kThreads, launch);
   if (device.compute_capability != 90)
     probe.unsupported = "only compute capability 9.0 has wgmma";
   else if (!code.sm_90a)
@@ -112,15 +111,11 @@ Probe probe(const DeviceInfo& device, DeviceCode code, const char* name, const c
 }  // namespace
 
 std::vector<Probe> wgmma_probes(const DeviceInfo& device, DeviceCode code) {
-  std::vector<Probe> probes;
-  for (const Values values : {Values::random, Values::zeros}) {
-    probes.push_back(probe<float>(device, code, "TF32_wgmma", "tf32", values));
-    probes.push_back(probe<__nv_bfloat16>(device, code, "BF16_wgmma", "bf16", values));
-    probes.push_back(probe<__half>(device, code, "FP16_wgmma", "f16", values));
-    probes.push_back(probe<__nv_fp8_e4m3>(device, code, "FP8_wgmma", "e4m3", values));
-    probes.push_back(probe<std::int8_t>(device, code, "INT8_wgmma", "s8", values));
-  }
-  return probes;
+  return {probe<float>(device, code, "TF32_wgmma", "tf32"),
+          probe<__nv_bfloat16>(device, code, "BF16_wgmma", "bf16"),
+          probe<__half>(device, code, "FP16_wgmma", "f16"),
+          probe<__nv_fp8_e4m3>(device, code, "FP8_wgmma", "e4m3"),
+          probe<std::int8_t>(device, code, "INT8_wgmma", "s8")};
 }
 
 }  // namespace gemm::bench

@@ -3,6 +3,7 @@
 // are found. The last one has room for a tile that is not cut at the end of C.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,23 @@ struct OperandLayout {
     return {{{0, a}, {a + a_bytes, b}, {b + b_bytes, c}}};
   }
   Operands at(std::byte* base) const { return {base + a, base + b, base + c}; }
+
+  // Where the guards of a set are no longer as they were written, from C's end on or before C
+  // (Verdict::outside_bytes); 0 if they are. `read(from, to)` gives these bytes of the set.
+  template <typename Read>
+  std::int64_t outside_bytes(Read&& read) const {
+    const auto changed = [](std::byte one) { return one != std::byte{0xff}; };
+    const auto behind = read(c + c_bytes, total);
+    if (const auto first = std::ranges::find_if(behind, changed); first != behind.end())
+      return first - behind.begin() + 1;
+    std::int64_t before = 0;
+    for (const auto& [from, to] : guards_before_c()) {
+      const auto guard = read(from, to);
+      const auto last = std::find_if(guard.rbegin(), guard.rend(), changed);
+      if (last != guard.rend()) before = guard.rend() - last - 1 + from - c;
+    }
+    return before;
+  }
 };
 
 // Operand sets of a problem, one behind the other, whose values are renewed together.

@@ -105,28 +105,6 @@ void ProblemData::poison() {
   for (const Operands& set : sets_) backend_.poison(set.c, OperandLayout(problem_).c_bytes);
 }
 
-// What was written around the matrices, and how far from C.
-Verdict ProblemData::guards_of(const OperandLayout& layout, const std::byte* base) const {
-  Verdict verdict;
-  const std::int64_t end = layout.c + layout.c_bytes;
-  const auto guard = [&](std::int64_t from, std::int64_t to) {
-    std::vector<unsigned char> bytes(to - from);
-    backend_.copy(bytes.data(), base + from, bytes.size());
-    return bytes;
-  };
-  const auto changed = [](unsigned char byte) { return byte != 0xff; };  // since poison()
-  const std::vector<unsigned char> after = guard(end, layout.total);
-  if (const auto first = std::ranges::find_if(after, changed); first != after.end())
-    verdict.outside_bytes = first - after.begin() + 1;
-  for (const auto& [from, to] : layout.guards_before_c()) {
-    const std::vector<unsigned char> before = guard(from, to);
-    if (const auto last = std::find_if(before.rbegin(), before.rend(), changed);
-        last != before.rend())
-      verdict.outside_bytes = to - 1 - (last - before.rbegin()) - layout.c;
-  }
-  return verdict;
-}
-
 Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
   const OperandLayout layout(p);
   const auto* expected = reinterpret_cast<const double*>(reference_.get());
@@ -137,7 +115,12 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
         compared_with_ == Reference::product
             ? backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound, signs_of(set))
             : backend_.judge_rows(p, sets_[set], secret_bits()));
-    verdict.merge(guards_of(layout, memory_[set].get()));
+    const std::byte* const base = memory_[set].get();
+    verdict.merge({.outside_bytes = layout.outside_bytes([&](std::int64_t from, std::int64_t to) {
+      std::vector<std::byte> guard(to - from);
+      backend_.copy(guard.data(), base + from, to - from);
+      return guard;
+    })});
     if (!verdict.passed()) break;  // the message is about one C
   }
   return verdict;

@@ -44,7 +44,6 @@ class ProblemData {
 
  private:
   void fill_sets();
-  Verdict guards_of(const OperandLayout& layout, const std::byte* base) const;
 
   Backend& backend_;
   Problem problem_;

@@ -37,7 +37,7 @@ struct MeasuredPeak {
 // What can be probed on the device of this backend, and what cannot, with why.
 std::vector<Probe> probes_of(const Backend& backend);
 
-// Short rows, as there are some thirty of them, and the same whatever the options: they are kept.
+// Short rows, as there are some twenty of them, and the same whatever the options: they are kept.
 TimingPlan plan_for_peaks();
 
 // First makes sure that the probe does its work. Throws what the backend does, Interrupted, and

@@ -43,22 +43,6 @@ std::string range_of(const char* what, std::int64_t first, std::int64_t last) {
                                    static_cast<long long>(last));
 }
 
-// Where tiles of this size are right or wrong as a whole: how many are wrong; else 0.
-std::int64_t whole_tiles(const Compared& x, const Places& wrong, std::int64_t tile) {
-  const std::int64_t across = (x.n + tile - 1) / tile;
-  std::vector<std::int64_t> counts((x.m + tile - 1) / tile * across);
-  for (const std::int64_t at : wrong) ++counts[at / x.n / tile * across + at % x.n / tile];
-  std::int64_t whole = 0;
-  for (std::int64_t i = 0; i < std::ssize(counts); ++i) {
-    const std::int64_t rows = std::min(tile, x.m - i / across * tile),
-                       columns = std::min(tile, x.n - i % across * tile);
-    if (counts[i] == 0) continue;
-    if (static_cast<double>(counts[i]) < kNearlyAll * static_cast<double>(rows * columns)) return 0;
-    ++whole;
-  }
-  return whole;
-}
-
 std::string places_of(const Compared& x, const Places& wrong) {
   std::int64_t left = x.n, right = 0;
   for (const std::int64_t at : wrong) {
@@ -86,10 +70,6 @@ std::string places_of(const Compared& x, const Places& wrong) {
   }
   if (cut_by > 0)
     return formatted("only after the last whole tile of %d", static_cast<int>(cut_by));
-  for (std::int64_t tile = 256; tile >= 8; tile /= 2)
-    if (const std::int64_t whole = whole_tiles(x, wrong, tile); whole > 0)
-      return formatted("in %lld whole tiles of %d x %d", static_cast<long long>(whole),
-                       static_cast<int>(tile), static_cast<int>(tile));
   return "scattered";
 }
 

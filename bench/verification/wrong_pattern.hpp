@@ -15,8 +15,8 @@ struct Compared {
   std::vector<bool> unwritten;             // as it was before the launch
 };
 
-// "the wrong elements are NaN, in 4 whole tiles of 32 x 32"; empty where
-// nothing is wrong, or one element, of which there is no more to say.
+// "the wrong elements are NaN, in all of rows 32 to 63"; empty where nothing is wrong, or one
+// element, of which there is no more to say.
 std::string wrong_pattern(const Compared& matrix);
 
 }  // namespace gemm::bench

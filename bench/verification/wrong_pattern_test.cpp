@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -34,55 +35,48 @@ Compared matrix(std::int64_t m, std::int64_t n, const Value& value) {
   return made;
 }
 
-// `value` where `where` holds, and what is right elsewhere.
-Compared spoilt(
-    std::int64_t m, std::int64_t n, const std::function<bool(std::int64_t, std::int64_t)>& where,
-    const Value& value = [](auto i, auto j) { return right(i, j) + 1 + i; }) {
-  return matrix(m, n, [&](auto i, auto j) { return where(i, j) ? value(i, j) : right(i, j); });
-}
-
 void expect(const Compared& which, const std::string& text) {
   EXPECT_EQ(wrong_pattern(which), text.empty() ? "" : "the wrong elements " + text);
 }
 
-TEST(WrongPattern, KnowsValues) {
-  expect(matrix(20, 30, right), "");
-  Compared which = spoilt(
-      64, 64, [](auto i, auto) { return i >= 32; }, [](auto, auto) { return kNaN; });
-  expect(which, "are NaN, in all of rows 32 to 63");
-  for (std::size_t i = 32 * 64; i < 64 * 64; ++i) which.unwritten[i] = true;
-  expect(which, "were never written, in all of rows 32 to 63");
-  which.unwritten[40 * 64] = false;
-  expect(which, "are NaN, in all of rows 32 to 63");
-  expect(matrix(40, 40, [](auto i, auto j) { return right(j, i); }),
-         "hold the transpose, everywhere");
-  expect(matrix(9, 9, [](auto i, auto j) { return 2 * right(i, j); }),
-         "are 2 times what they should be, everywhere");
-  expect(matrix(9, 9, [](auto, auto) { return 0.0; }), "are 0, everywhere");
-}
-
-TEST(WrongPattern, KnowsPlaces) {
-  const auto expect_where = [](std::int64_t m, std::int64_t n, auto&& where,
-                               const std::string& text) { expect(spoilt(m, n, where), text); };
-  expect_where(
-      70, 100, [](auto i, auto j) { return i >= 64 || j >= 96; },
-      "are only after the last whole tile of 32");
-  expect_where(
-      128, 128, [](auto i, auto j) { return (i / 32 + j / 32) % 2 == 1; },
-      "are in 8 whole tiles of 32 x 32");
-  expect_where(
-      128, 128, [](auto i, auto j) { return i / 32 == 1 && j / 32 == 2; },
-      "are in rows 32 to 63 of columns 64 to 95");
-  expect_where(
-      64, 64, [](auto i, auto) { return i == 63; }, "are in all of row 63");
-  expect_where(
-      64, 64, [](auto, auto j) { return j == 5; }, "are in all of column 5");
-  expect_where(
-      64, 64, [](auto i, auto j) { return i == 7 && j == 9; }, "");
-  expect_where(
-      64, 64, [](auto i, auto j) { return (i * 37 + j * 11) % 13 == 0; }, "are scattered");
-  expect_where(
-      64, 64, [](auto i, auto j) { return i != 3 || j != 3; }, "are everywhere");
+// Of 64 x 64 and other sizes, what is wrong where, and what is said of it.
+TEST(WrongPattern, KnowsValuesAndPlaces) {
+  using Where = std::function<bool(std::int64_t i, std::int64_t j)>;
+  const Where below = [](auto i, auto) { return i >= 32; };
+  const Where everywhere = [](auto, auto) { return true; };
+  const Value off = [](auto i, auto j) { return right(i, j) + 1 + static_cast<double>(i); };
+  const Value nan = [](auto, auto) { return kNaN; }, zero = [](auto, auto) { return 0.0; };
+  const struct {
+    std::int64_t m, n;
+    Where where;
+    Value value;
+    std::string text;
+  } cases[] = {
+      {20, 30, [](auto, auto) { return false; }, off, ""},
+      {64, 64, [](auto i, auto j) { return i == 7 && j == 9; }, off, ""},
+      {64, 64, below, nan, "are NaN, in all of rows 32 to 63"},
+      {9, 9, everywhere, zero, "are 0, everywhere"},
+      {9, 9, everywhere, [](auto i, auto j) { return 2 * right(i, j); },
+       "are 2 times what they should be, everywhere"},
+      {40, 40, everywhere, [](auto i, auto j) { return right(j, i); },
+       "hold the transpose, everywhere"},
+      {64, 64, [](auto i, auto j) { return i != 3 || j != 3; }, off, "are everywhere"},
+      {64, 64, [](auto i, auto) { return i == 63; }, off, "are in all of row 63"},
+      {64, 64, [](auto, auto j) { return j == 5; }, off, "are in all of column 5"},
+      {128, 128, [](auto i, auto j) { return i / 32 == 1 && j / 32 == 2; }, off,
+       "are in rows 32 to 63 of columns 64 to 95"},
+      {70, 100, [](auto i, auto j) { return i >= 64 || j >= 96; }, off,
+       "are only after the last whole tile of 32"},
+      {64, 64, [](auto i, auto j) { return (i * 37 + j * 11) % 13 == 0; }, off, "are scattered"},
+  };
+  for (const auto& [m, n, where, value, text] : cases)
+    expect(matrix(m, n, [&](auto i, auto j) { return where(i, j) ? value(i, j) : right(i, j); }),
+           text);
+  Compared unwritten = matrix(64, 64, [&](auto i, auto j) { return i >= 32 ? kNaN : right(i, j); });
+  std::fill(unwritten.unwritten.begin() + 32 * 64, unwritten.unwritten.end(), true);
+  expect(unwritten, "were never written, in all of rows 32 to 63");
+  unwritten.unwritten[40 * 64] = false;
+  expect(unwritten, "are NaN, in all of rows 32 to 63");
 }
 
 }  // namespace

@@ -34,7 +34,6 @@ CONTRACT = {
     "kernels/registry.hpp",
     "kernels/parts/mma.cuh",
     "kernels/parts/wgmma_sizes.cuh",
-    "kernels/parts/cost.hpp",
     "kernels/plans.hpp",
     "kernels/user/python.hpp",
     "kernels/user/user_kernel.hpp",

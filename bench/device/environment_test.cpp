@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -24,50 +25,37 @@ class CleanEnvironment : public testing::Test {
   std::vector<std::string> names_;
 };
 
-TEST_F(CleanEnvironment, TakesOutWhatOnlyFalsifiesABaseline) {
-  const std::vector<const char*> falsifying = {
-      "NVIDIA_TF32_OVERRIDE",      "CUBLAS_EMULATE_DOUBLE_PRECISION",
-      "CUBLAS_EMULATION_STRATEGY", "CUBLAS_WORKSPACE_CONFIG",
-      "CUBLAS_LOGINFO_DBG",        "CUBLASLT_LOG_LEVEL",
-      "CUDA_LAUNCH_BLOCKING",      "CUBLAS_OF_A_LATER_RELEASE"};
-  for (const char* name : falsifying) set(name, "1");
+TEST_F(CleanEnvironment, TakesOutWhatFalsifiesAndTellsWhatAUserMayHaveChosen) {
+  const std::vector<const char*> removed = {"NVIDIA_TF32_OVERRIDE", "CUBLAS_WORKSPACE_CONFIG",
+                                            "CUBLASLT_LOG_LEVEL", "CUDA_LAUNCH_BLOCKING",
+                                            "CUBLAS_OF_A_LATER_RELEASE"};
+  const std::vector<std::array<std::string, 3>> recorded = {
+      // name, value, as it is told: of files their names alone
+      {"OMP_NUM_THREADS", "7", "7"},
+      {"OMP_PLACES", "{0:4},{4:4}", "{0:4},{4:4}"},
+      {"OPENBLAS_CORETYPE", "ZEN", "ZEN"},
+      {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50", "50"},
+      {"CUDA_INJECTION64_PATH", "/home/me/nsys/libToolsInjection64.so", "libToolsInjection64.so"},
+      {"GOMP_DEBUG", "/a/one.so:/b/two.so", "one.so:two.so"}};
+  const std::vector<const char*> private_to_the_user = {"LD_PRELOAD_", "AWS_SECRET_ACCESS_KEY",
+                                                        "CUDA_HOME", "CUDA_VISIBLE_DEVICES"};
+  for (const char* name : removed) set(name, "1");
+  for (const auto& [name, value, told] : recorded) set(name.c_str(), value.c_str());
+  for (const char* name : private_to_the_user) set(name, "GPU-1234");
+  set("CUDA_CACHE_PATH", std::string(5000, 'x').c_str());
+
   const Environment found = clean_environment();
-  for (const char* name : falsifying) {
+  for (const char* name : removed) {
     EXPECT_EQ(std::getenv(name), nullptr) << name;
     EXPECT_EQ(found.removed.count(name), 1U) << name;
     EXPECT_EQ(found.recorded.count(name), 0U) << name;
   }
-}
-
-TEST_F(CleanEnvironment, TellsWhatAUserMayHaveChosenAndLeavesIt) {
-  const std::vector<const char*> chosen = {"OMP_NUM_THREADS", "OPENBLAS_CORETYPE",
-                                           "CUDA_MODULE_LOADING", "GOMP_SPINCOUNT",
-                                           "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"};
-  for (const char* name : chosen) set(name, "7");
-  const Environment found = clean_environment();
-  for (const char* name : chosen) {
-    EXPECT_STREQ(std::getenv(name), "7") << name;
-    EXPECT_EQ(found.recorded.at(name), "7") << name;
+  EXPECT_EQ(found.removed.size(), removed.size());
+  for (const auto& [name, value, told] : recorded) {
+    EXPECT_EQ(std::getenv(name.c_str()), value);
+    EXPECT_EQ(found.recorded.at(name), told);
   }
-  EXPECT_TRUE(found.removed.empty());
-}
-
-TEST_F(CleanEnvironment, TellsNeitherFoldersNorAnythingElse) {
-  set("LD_PRELOAD_", "x");
-  set("AWS_SECRET_ACCESS_KEY", "x");
-  set("CUDA_HOME", "/usr/local/cuda");
-  set("CUDA_VISIBLE_DEVICES", "GPU-1234");
-  set("CUDA_INJECTION64_PATH", "/home/me/nsys/libToolsInjection64.so");
-  set("OMP_PLACES", "{0:4},{4:4}");
-  set("GOMP_DEBUG", "/a/one.so:/b/two.so");
-  set("CUDA_CACHE_PATH", std::string(5000, 'x').c_str());
-  const Environment found = clean_environment();
-  for (const char* name :
-       {"LD_PRELOAD_", "AWS_SECRET_ACCESS_KEY", "CUDA_HOME", "CUDA_VISIBLE_DEVICES"})
-    EXPECT_EQ(found.recorded.count(name) + found.removed.count(name), 0U) << name;
-  EXPECT_EQ(found.recorded.at("CUDA_INJECTION64_PATH"), "libToolsInjection64.so");
-  EXPECT_EQ(found.recorded.at("OMP_PLACES"), "{0:4},{4:4}");
-  EXPECT_EQ(found.recorded.at("GOMP_DEBUG"), "one.so:two.so");
+  for (const char* name : private_to_the_user) EXPECT_EQ(found.recorded.count(name), 0U) << name;
   EXPECT_LT(found.recorded.at("CUDA_CACHE_PATH").size(), 300U);
 }
 

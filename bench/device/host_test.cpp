@@ -61,7 +61,7 @@ TEST_F(HostFiles, WithoutACgroupHaveTheMachinesMemory) {
   EXPECT_FALSE(limits_.cpu_quota());
 }
 
-TEST_F(HostFiles, OfACgroupAndThoseAboveItBoundTheMemory) {
+TEST_F(HostFiles, OfACgroupAndThoseAboveItBoundMemoryAndTime) {
   write("proc/self/cgroup", "0::/slice/job\n");
   write("sys/fs/cgroup/slice/job/memory.max", gib(8));
   write("sys/fs/cgroup/slice/job/memory.current", gib(5));
@@ -75,6 +75,9 @@ TEST_F(HostFiles, OfACgroupAndThoseAboveItBoundTheMemory) {
   EXPECT_LE(limits_.memory_bytes(), 4 * kGiB);
   write("sys/fs/cgroup/slice/memory.current", gib(6));
   EXPECT_EQ(limits_.free_bytes(), 0);
+  write("sys/fs/cgroup/slice/job/cpu.max", "400000 100000\n");
+  write("sys/fs/cgroup/slice/cpu.max", "150000 100000\n");
+  EXPECT_EQ(limits_.cpu_quota(), 1.5);
 }
 
 TEST_F(HostFiles, OfAContainerAreThoseOfTheRoot) {
@@ -99,13 +102,6 @@ TEST_F(HostFiles, OfTheFirstVersionBoundTheMemoryToo) {
   EXPECT_EQ(limits_.cpu_quota(), 2.5);
 }
 
-TEST_F(HostFiles, OfTheCgroupWithTheLeastTimeCount) {
-  write("proc/self/cgroup", "0::/slice/job\n");
-  write("sys/fs/cgroup/slice/job/cpu.max", "400000 100000\n");
-  write("sys/fs/cgroup/slice/cpu.max", "150000 100000\n");
-  EXPECT_EQ(limits_.cpu_quota(), 1.5);
-}
-
 TEST_F(HostFiles, TellCpusOfOneNameApart) {
   write("proc/cpuinfo",
         "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\n"
@@ -122,19 +118,16 @@ TEST_F(HostFiles, TellCpusOfOneNameApart) {
   EXPECT_EQ(cpu.l3_bytes, 32 << 20);
 }
 
-TEST_F(HostFiles, OfArmHaveNoNameOfACpu) {
+TEST_F(HostFiles, OfArmHaveNoNameOfACpuAndMayBeMissing) {
+  const Cpu unknown = read_cpu(0, limits_.root);
+  EXPECT_EQ(unknown.name, "CPU");
+  EXPECT_FALSE(unknown.id || unknown.l1_data_bytes || unknown.l2_bytes || unknown.l3_bytes);
   write("proc/cpuinfo",
         "processor\t: 0\nBogoMIPS\t: 50.00\nCPU implementer\t: 0x41\nCPU architecture: 8\n"
         "CPU variant\t: 0x3\nCPU part\t: 0xd0c\nCPU revision\t: 1\n");
   const Cpu cpu = read_cpu(0, limits_.root);
   EXPECT_EQ(cpu.id, "ARM 0x41.0xd0c.0x3.1");
   EXPECT_EQ(cpu.name, "CPU ARM 0x41.0xd0c.0x3.1");
-}
-
-TEST_F(HostFiles, MayBeMissing) {
-  const Cpu cpu = read_cpu(0, limits_.root);
-  EXPECT_EQ(cpu.name, "CPU");
-  EXPECT_FALSE(cpu.id || cpu.l1_data_bytes || cpu.l2_bytes || cpu.l3_bytes);
 }
 
 CpuTimes at(const char* stat, double own, std::set<int> cpus = {0, 1}) {
@@ -173,12 +166,13 @@ TEST(HostLoad, IsUnknownOfShortTimesAndWithoutReadings) {
 }
 
 TEST(HostLoad, DisturbsFromAQuarterOfACpuOrAHundredthOfALargeHost) {
-  EXPECT_FALSE((OthersLoad{.cpus = 2, .busy_share = 0.12}.disturbs()));
-  EXPECT_TRUE((OthersLoad{.cpus = 2, .busy_share = 0.13}.disturbs()));
-  EXPECT_TRUE((OthersLoad{.cpus = 2, .busy_share = 0.06, .steal_share = 0.07}.disturbs()));
-  EXPECT_TRUE((OthersLoad{.cpus = 16, .busy_share = 1.0 / 16}.disturbs()));
-  EXPECT_FALSE((OthersLoad{.cpus = 128, .busy_share = 1.0 / 128}.disturbs()));
-  EXPECT_TRUE((OthersLoad{.cpus = 128, .busy_share = 2.0 / 128}.disturbs()));
+  const std::pair<OthersLoad, bool> cases[] = {
+      {{.cpus = 2, .busy_share = 0.12}, false},
+      {{.cpus = 2, .busy_share = 0.13}, true},
+      {{.cpus = 2, .busy_share = 0.06, .steal_share = 0.07}, true},
+      {{.cpus = 128, .busy_share = 1.0 / 128}, false},
+      {{.cpus = 128, .busy_share = 2.0 / 128}, true}};
+  for (const auto& [load, disturbs] : cases) EXPECT_EQ(load.disturbs(), disturbs) << load.cpus;
 }
 
 TEST(HostLoad, SeesAnotherProcess) {

@@ -130,15 +130,6 @@ Launch right(const Problem& p, const Device&, const Operands& o) {
   };
 }
 
-TEST(Verification, PassesARightKernelInTheLayoutThatItReadsAndInNoOther) {
-  RegisteredKernel kernel;
-  kernel.prepare = right;
-  const auto backend = make_host_backend();
-  for (const auto& [m, n, k] : kAnyAndSquare)
-    for (const Layout layout : kLayouts)
-      expect_refused_elsewhere(*backend, {&kernel, {m, n, k, Precision::f32, layout}});
-}
-
 // A right kernel that then does harm to C, of 9 x 16 elements, or to what is around it.
 TEST(Verification, CatchesWhatIsWrongAndWhereItIs) {
   using Harm = void (*)(float* c, const Operands& o);
@@ -229,27 +220,6 @@ TEST(Measurement, TimesAVerifiedKernelInBatches) {
   EXPECT_TRUE(measurement.verify().passed());
 }
 
-TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
-  const auto backend = make_host_backend();
-  ProblemCache cache(*backend, Fill::uniform, 1);
-  Options options;
-  options.timing.budget_seconds = 1;
-  const RegisteredKernel kernel =
-      sleeper([](const Problem& p, const Device&, const Operands&) -> Launch {
-        // 20 ms at 256
-        const std::chrono::microseconds needed(p.m * p.n * p.k / 840);
-        return [=](Stream) { std::this_thread::sleep_for(needed); };
-      });
-  const Case large{&kernel, {512, 512, 2048, Precision::f32}};
-  try {
-    Measurement(*backend, nullptr, cache, options, large).prepare(1e9);
-    FAIL() << "was run";
-  } catch (const Skipped& skipped) {
-    EXPECT_NE(std::string(skipped.what()).find("row budget of 1 s"), std::string::npos)
-        << skipped.what();
-  }
-}
-
 std::string skipped_because(const RegisteredKernel& kernel, const Problem& p, double budget) {
   const auto backend = make_host_backend();
   ProblemCache cache(*backend, Fill::uniform, 1);
@@ -273,25 +243,20 @@ Launch right_after(const Problem& p, const Device& d, const Operands& o) {
   };
 }
 
-// A corner of 256 x 8 x 4 takes as long as 256 times as many rows.
-TEST(Measurement, WhatIsFixedIsNotScaledWithATallProblem) {
-  const auto kernel = sleeper(right_after<[](const Problem&) { return 10000; }>);
-  EXPECT_EQ(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1), "");
-}
-
-TEST(Measurement, WhatGrowsIsSkippedInATallProblemToo) {
-  const auto kernel = sleeper(right_after<[](const Problem& p) { return 10 * p.m; }>);
-  EXPECT_NE(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1).find("row budget of 1 s"),
-            std::string::npos);
-}
-
-// It may load a library or compile.
-TEST(Measurement, NoKernelIsJudgedByItsFirstLaunch) {
+TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
+  const auto grows = sleeper(right_after<[](const Problem& p) { return 10 * p.m; }>);
+  const auto fixed = sleeper(right_after<[](const Problem&) { return 10'000; }>);
   static bool loaded;
-  const auto kernel =
+  const auto loads =
       sleeper(right_after<[](const Problem&) { return std::exchange(loaded, true) ? 0 : 60'000; }>);
-  loaded = false;
-  EXPECT_EQ(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1), "");
+  const Problem tall{65536, 8, 4, Precision::f32}, small{8, 8, 8, Precision::f32};
+  // A corner of 256 x 8 x 4 of the fixed one takes as long as 256 times as many rows.
+  EXPECT_EQ(skipped_because(fixed, tall, 1), "");
+  EXPECT_NE(skipped_because(grows, tall, 1).find("row budget of 1 s"), std::string::npos);
+  // As large as the first corner, so that nothing is predicted.
+  EXPECT_NE(skipped_because(fixed, small, 0.05).find("row budget of 0.05 s"), std::string::npos);
+  // Its first launch may load a library or compile.
+  EXPECT_EQ(skipped_because(loads, tall, 1), "");
 }
 
 // A backend whose first reference product, or first check by rows, loads code.
@@ -382,13 +347,6 @@ TEST(Measurement, APythonKernelBelowAMillisecondIsAGraphWhereItCanBe) {
       EXPECT_EQ(backend.graphs > 0, python && can);
       EXPECT_GT(backend.streams, tries);
     }
-}
-
-// As large as the first corner, so that nothing was predicted.
-TEST(Measurement, ASlowKernelOnASmallProblemIsSkipped) {
-  const auto kernel = sleeper(right_after<[](const Problem&) { return 20000; }>);
-  const Problem small{8, 8, 8, Precision::f32};
-  EXPECT_NE(skipped_because(kernel, small, 0.1).find("row budget of 0.1 s"), std::string::npos);
 }
 
 TEST(Measurement, RefusesAWrongKernelBeforeTimingIt) {
@@ -626,70 +584,48 @@ TEST(CudaBackend, MultipliesAndJudgesBytesOnTheGpu) {
   }
 }
 
-TEST(CudaBackend, JudgesAsTheCpuDoesOnTheGpu) {
-  SKIP_WITHOUT_GPU();
-  const auto host = make_host_backend();
-  const Problem p{67, 129, 65, Precision::f32};
-  std::vector<float> a(p.m * p.k), b(p.k * p.n), c(p.m * p.n);
-  std::vector<double> expected(2 * c.size()), found(2 * c.size());
-  host->fill(a.data(), ElementType::f32, p.m * p.k, Fill::uniform, 1);
-  host->fill(b.data(), ElementType::f32, p.k * p.n, Fill::uniform, 2);
-  host->reference(p, a.data(), b.data(), expected.data(), expected.data() + c.size());
-
-  const auto upload = [](const void* from, std::size_t bytes) {
-    Buffer memory = cuda()->allocate(bytes);
-    cuda()->copy(memory.get(), from, bytes);
-    return memory;
-  };
-  const Buffer gpu_a = upload(a.data(), a.size() * 4), gpu_b = upload(b.data(), b.size() * 4);
-  const Buffer reference = cuda()->allocate(found.size() * 8);
-  auto* gpu_expected = reinterpret_cast<double*>(reference.get());
-  cuda()->reference(p, gpu_a.get(), gpu_b.get(), gpu_expected, gpu_expected + c.size());
-  cuda()->copy(found.data(), gpu_expected, found.size() * 8);
-  for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(expected[i], found[i], 1e-12);
-
-  const auto judge_on = [&](Backend& backend, const float* values, const double* reference_of) {
-    return backend.judge(p, values, reference_of, reference_of + c.size(), bound_for(p));
-  };
-  const auto both_find = [&](std::int64_t wrong, std::int64_t first) {
-    const Buffer gpu_c = upload(c.data(), c.size() * 4);
-    const Verdict cpu = judge_on(*host, c.data(), expected.data());
-    const Verdict gpu =
-        judge_on(*cuda(), reinterpret_cast<const float*>(gpu_c.get()), gpu_expected);
-    EXPECT_EQ(cpu.wrong, wrong);
-    EXPECT_EQ(gpu.wrong, wrong);
-    EXPECT_EQ(cpu.first_wrong, first);
-    EXPECT_EQ(gpu.first_wrong, first);
-  };
-  for (std::size_t i = 0; i < c.size(); ++i) c[i] = static_cast<float>(expected[i]);
-  both_find(0, -1);
-  c[4321] += 1e-2F;
-  both_find(1, 4321);
-  c[4322] = std::numeric_limits<float>::quiet_NaN();
-  c[99] = std::numeric_limits<float>::infinity();
-  both_find(3, 99);
+Buffer upload(const void* from, std::size_t bytes) {
+  Buffer memory = cuda()->allocate(bytes);
+  cuda()->copy(memory.get(), from, bytes);
+  return memory;
 }
 
-TEST(CudaBackend, HasTheCpusReferenceInEveryLayoutOnTheGpu) {
+TEST(CudaBackend, HasTheCpusReferenceInEveryLayoutAndJudgesAsItDoesOnTheGpu) {
   SKIP_WITHOUT_GPU();
   const auto host = make_host_backend();
   for (const Layout layout : kLayouts) {
     const Problem p{67, 129, 65, Precision::f32, layout};
-    const std::size_t a_bytes = p.m * p.k * sizeof(float), b_bytes = p.k * p.n * sizeof(float);
-    std::vector<float> a(p.m * p.k), b(p.k * p.n);
-    std::vector<double> expected(2 * p.m * p.n), found(expected.size());
+    std::vector<float> a(p.m * p.k), b(p.k * p.n), c(p.m * p.n);
+    std::vector<double> expected(2 * c.size()), found(expected.size());
     host->fill(a.data(), ElementType::f32, p.m * p.k, Fill::uniform, 1);
     host->fill(b.data(), ElementType::f32, p.k * p.n, Fill::uniform, 2);
-    host->reference(p, a.data(), b.data(), expected.data(), expected.data() + p.m * p.n);
-    const Buffer gpu_a = cuda()->allocate(a_bytes), gpu_b = cuda()->allocate(b_bytes);
-    const Buffer reference = cuda()->allocate(found.size() * sizeof(double));
-    cuda()->copy(gpu_a.get(), a.data(), a_bytes);
-    cuda()->copy(gpu_b.get(), b.data(), b_bytes);
-    auto* sums = reinterpret_cast<double*>(reference.get());
-    cuda()->reference(p, gpu_a.get(), gpu_b.get(), sums, sums + p.m * p.n);
-    cuda()->copy(found.data(), sums, found.size() * sizeof(double));
+    host->reference(p, a.data(), b.data(), expected.data(), expected.data() + c.size());
+    const Buffer gpu_a = upload(a.data(), a.size() * 4), gpu_b = upload(b.data(), b.size() * 4);
+    const Buffer reference = cuda()->allocate(found.size() * 8);
+    auto* gpu_expected = reinterpret_cast<double*>(reference.get());
+    cuda()->reference(p, gpu_a.get(), gpu_b.get(), gpu_expected, gpu_expected + c.size());
+    cuda()->copy(found.data(), gpu_expected, found.size() * 8);
     for (std::size_t i = 0; i < found.size(); ++i)
       ASSERT_NEAR(expected[i], found[i], 1e-12) << name_of(layout);
+
+    const auto both_find = [&](std::int64_t wrong, std::int64_t first) {
+      const Buffer gpu_c = upload(c.data(), c.size() * 4);
+      const double* of_cpu = expected.data();
+      for (const Verdict& verdict :
+           {host->judge(p, c.data(), of_cpu, of_cpu + c.size(), bound_for(p), {}),
+            cuda()->judge(p, gpu_c.get(), gpu_expected, gpu_expected + c.size(), bound_for(p),
+                          {})}) {
+        EXPECT_EQ(verdict.wrong, wrong);
+        EXPECT_EQ(verdict.first_wrong, first);
+      }
+    };
+    for (std::size_t i = 0; i < c.size(); ++i) c[i] = static_cast<float>(expected[i]);
+    both_find(0, -1);
+    c[4321] += 1e-2F;
+    both_find(1, 4321);
+    c[4322] = std::numeric_limits<float>::quiet_NaN();
+    c[99] = std::numeric_limits<float>::infinity();
+    both_find(3, 99);
   }
 }
 

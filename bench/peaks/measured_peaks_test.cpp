@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "bench/device/backend.hpp"
@@ -68,34 +69,27 @@ TEST_F(KeptPeaks, AreReplacedOneByOne) {
   EXPECT_EQ(load_peaks(file_, device_)[0].samples, 7);
 }
 
-TEST_F(KeptPeaks, BelongToADeviceAndItsDriver) {
+TEST_F(KeptPeaks, OfOtherDevicesDriversOrProbesOrWithoutSenseAreNone) {
   ASSERT_TRUE(save_peaks(file_, device_, {measured("FP32_FMA", 1e12)}));
-  DeviceInfo other = device_;
-  other.driver = "590.1";
-  EXPECT_EQ(found(other), Labels{});
-  other = device_;
-  other.cores = 4;
-  EXPECT_EQ(found(other), Labels{});
-  other = device_;
-  other.l1_data_bytes = 48 << 10;
-  EXPECT_EQ(found(other), Labels{});
-}
+  DeviceInfo others[] = {device_, device_, device_};
+  others[0].driver = "590.1";
+  others[1].cores = 4;
+  others[2].l1_data_bytes = 48 << 10;
+  for (const DeviceInfo& other : others) EXPECT_EQ(found(other), Labels{});
 
-TEST_F(KeptPeaks, OfOtherProbesOrWithoutSenseAreNone) {
-  ASSERT_TRUE(save_peaks(file_, device_, {measured("FP32_FMA", 1e12)}));
   const std::string good = text();
-  const auto damaged = [&](const std::string& from, const std::string& to) {
-    const std::size_t at = good.find(from);
-    if (at == std::string::npos) return Labels{"there is no " + from};
-    write(std::string(good).replace(at, from.size(), to));
-    return found(device_);
-  };
-  EXPECT_EQ(damaged("a test", "a text"), Labels{"FP32_FMA"});
-  EXPECT_EQ(damaged("\"probes\": ", "\"probes\": 1"), Labels{});
-  EXPECT_EQ(damaged("1000000000000.0", "-1"), Labels{});
-  EXPECT_EQ(damaged("1000000000000.0", "null"), Labels{});
-  EXPECT_EQ(damaged(good, "{"), Labels{});
-  EXPECT_EQ(damaged(good, ""), Labels{});
+  const std::tuple<std::string, std::string, Labels> damages[] = {
+      {"a test", "a text", {"FP32_FMA"}},
+      {"\"probes\": ", "\"probes\": 1", {}},
+      {"1000000000000.0", "-1", {}},
+      {"1000000000000.0", "null", {}},
+      {good, "{", {}},
+      {good, "", {}}};
+  for (const auto& [from, to, labels] : damages) {
+    ASSERT_NE(good.find(from), std::string::npos) << from;
+    write(std::string(good).replace(good.find(from), from.size(), to));
+    EXPECT_EQ(found(device_), labels) << from << " as " << to;
+  }
 }
 
 TEST_F(KeptPeaks, ThatCannotBeWrittenAreToldOf) {

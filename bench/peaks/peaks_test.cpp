@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/peaks/measured_peaks.hpp"
@@ -24,120 +25,48 @@ DeviceInfo gpu(const char* name, int compute_capability, int sm_count, double cl
 
 using enum Precision;
 
-struct Figure {
-  Precision precision;
-  double tera;  // dense, accumulated in FP32 or INT32; half of what a sheet gives "with sparsity"
-};
+// A product of each capability, and each that has a row of its own in the table; figures of
+// NVIDIA's data sheets and whitepapers (of an HGX or NVL72, a share).
 struct Part {
   const char* name;  // as the CUDA runtime reports it
   int compute_capability, sm_count;
   double clock_mhz;  // as it reports it
-  std::vector<Figure> published;
+  // Tera a second, dense, accumulated in FP32 or INT32 (half of what a sheet gives "with
+  // sparsity"); 0 where none is published or another tells as much.
+  double fp32, tensor_tf32, tensor_bf16, tensor_f16, fp8, int8, fp64;
 };
-
-// A product of each capability, and each that has a row of its own in the table; figures of
-// NVIDIA's data sheets and whitepapers (of an HGX or NVL72, a share).
 const Part kParts[] = {
-    {"Tesla T4", 75, 40, 1590, {{f32, 8.1}, {f16, 65}, {s8, 130}}},
-    {"NVIDIA GeForce RTX 2080 Ti", 75, 68, 1545, {{f32, 13.4}, {f16, 53.8}, {s8, 215.2}}},
-    {"NVIDIA A100-SXM4-80GB",
-     80,
-     108,
-     1410,
-     {{f32, 19.5}, {tf32, 156}, {bf16, 312}, {f16, 312}, {s8, 624}, {f64, 19.5}}},
-    {"NVIDIA A10G", 86, 80, 1710, {{tf32, 35}, {bf16, 70}, {f16, 70}, {s8, 140}}},
-    {"NVIDIA A40", 86, 84, 1740, {{f32, 37.4}, {tf32, 74.8}, {bf16, 149.7}, {s8, 299.3}}},
-    {"NVIDIA GeForce RTX 3090",
-     86,
-     82,
-     1695,
-     {{f32, 35.6}, {f64, 0.556}, {tf32, 35.6}, {f16, 71.2}, {s8, 284}}},
-    {"Orin", 87, 16, 1300, {{f32, 5.3}, {f16, 42.6}, {s8, 85}}},
-    {"NVIDIA L4",
-     89,
-     58,
-     2040,
-     {{f32, 30.3}, {tf32, 60}, {bf16, 121}, {e5m2fast, 242.5}, {s8, 242.5}}},
-    {"NVIDIA L20",
-     89,
-     92,
-     2520,
-     {{f32, 59.8}, {tf32, 59.8}, {bf16, 119.5}, {e4m3, 239}, {s8, 239}}},
-    {"NVIDIA L40",
-     89,
-     142,
-     2490,
-     {{f32, 90.5}, {tf32, 90.5}, {bf16, 181}, {f16, 181}, {e4m3, 362}, {s8, 362}}},
-    {"NVIDIA L40S", 89, 142, 2520, {{f32, 91.6}, {tf32, 183}, {bf16, 362}, {e4m3, 733}, {s8, 733}}},
-    {"NVIDIA GeForce RTX 4090",
-     89,
-     128,
-     2520,
-     {{f32, 82.6}, {bf16, 165.2}, {e4m3, 330.3}, {s8, 660.6}}},
-    {"NVIDIA H100 80GB HBM3",
-     90,
-     132,
-     1980,
-     {{f32, 67}, {tf32, 494.7}, {bf16, 989.4}, {e4m3, 1979}, {s8, 1979}, {f64, 67}}},
-    {"NVIDIA H100 NVL",
-     90,
-     132,
-     1785,
-     {{f32, 60}, {tf32, 417.5}, {bf16, 835.5}, {e4m3, 1671}, {s8, 1671}, {f64, 60}}},
-    {"NVIDIA H200",
-     90,
-     132,
-     1980,
-     {{f32, 66.9},
-      {tf32, 494.7},
-      {tf32x3, 494.7 / 3},
-      {bf16, 989.4},
-      {e4m3, 1978.9},
-      {e4m3fast, 1978.9},
-      {e5m2, 1978.9},
-      {e5m2fast, 1978.9},
-      {s8, 1978.9},
-      {f64, 66.9},
-      {s32, 33.45}}},
-    {"NVIDIA H200 NVL",
-     90,
-     132,
-     1785,
-     {{f32, 60}, {bf16, 835.5}, {e4m3, 1671}, {s8, 1671}, {f64, 60}}},
-    {"NVIDIA H800",
-     90,
-     132,
-     1980,
-     {{f32, 67}, {tf32, 494.7}, {bf16, 989.4}, {e4m3, 1979}, {s8, 1979}}},
-    {"NVIDIA H20", 90, 78, 1980, {{tf32, 74}, {bf16, 148}, {f16, 148}, {e4m3, 296}, {s8, 296}}},
-    {"NVIDIA H20-3e", 90, 78, 1980, {{bf16, 148}, {e4m3, 296}}},
-    {"NVIDIA B200",
-     100,
-     148,
-     1965,
-     {{f32, 75}, {tf32, 1125}, {bf16, 2250}, {e4m3, 4500}, {s8, 4500}, {f64, 37}}},
-    {"NVIDIA GB200", 100, 148, 2062, {{tf32, 1250}, {bf16, 2500}, {e4m3, 5000}, {s8, 5000}}},
-    {"NVIDIA GB200",
-     100,
-     152,
-     2062,
-     {{f32, 80}, {tf32, 1250}, {bf16, 2500}, {e4m3, 5000}, {s8, 5000}, {f64, 40}}},
-    {"NVIDIA GB300", 103, 148, 2062, {{bf16, 2500}, {e4m3, 5000}, {f64, 1.2}}},
-    {"NVIDIA GB300", 103, 152, 2062, {{bf16, 2500}, {e4m3, 5000}}},
-    {"NVIDIA B300 SXM6 AC", 103, 148, 1920, {{bf16, 2250}, {e4m3, 4500}}},
-    {"NVIDIA Thor", 110, 20, 1575, {{f32, 8.064}, {f16, 258}, {e4m3, 517}}},
-    {"NVIDIA GeForce RTX 5090",
-     120,
-     170,
-     2407,
-     {{f32, 104.8}, {bf16, 209.5}, {e4m3, 419}, {s8, 838}}},
-    {"NVIDIA GeForce RTX 5090 D", 120, 170, 2407, {{f32, 104.8}}},
-    {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition",
-     120,
-     188,
-     2617,
-     {{f32, 126}, {bf16, 503.8}, {e4m3, 1007.6}}},
-    {"NVIDIA GB10", 121, 48, 2418, {{bf16, 125}, {e4m3, 250}}},
+    {"Tesla T4", 75, 40, 1590, 8.1, 0, 0, 65, 0, 130, 0},
+    {"NVIDIA GeForce RTX 2080 Ti", 75, 68, 1545, 13.4, 0, 0, 53.8, 0, 215.2, 0},
+    {"NVIDIA A100-SXM4-80GB", 80, 108, 1410, 19.5, 156, 312, 312, 0, 624, 19.5},
+    {"NVIDIA A10G", 86, 80, 1710, 0, 35, 70, 70, 0, 140, 0},
+    {"NVIDIA A40", 86, 84, 1740, 37.4, 74.8, 149.7, 0, 0, 299.3, 0},
+    {"NVIDIA GeForce RTX 3090", 86, 82, 1695, 35.6, 35.6, 0, 71.2, 0, 284, 0.556},
+    {"Orin", 87, 16, 1300, 5.3, 0, 0, 42.6, 0, 85, 0},
+    {"NVIDIA L4", 89, 58, 2040, 30.3, 60, 121, 0, 242.5, 242.5, 0},
+    {"NVIDIA L20", 89, 92, 2520, 59.8, 59.8, 119.5, 0, 239, 239, 0},
+    {"NVIDIA L40", 89, 142, 2490, 90.5, 90.5, 181, 181, 362, 362, 0},
+    {"NVIDIA L40S", 89, 142, 2520, 91.6, 183, 362, 0, 733, 733, 0},
+    {"NVIDIA GeForce RTX 4090", 89, 128, 2520, 82.6, 0, 165.2, 0, 330.3, 660.6, 0},
+    {"NVIDIA H100 80GB HBM3", 90, 132, 1980, 67, 494.7, 989.4, 0, 1979, 1979, 67},
+    {"NVIDIA H100 NVL", 90, 132, 1785, 60, 417.5, 835.5, 0, 1671, 1671, 60},
+    {"NVIDIA H200", 90, 132, 1980, 66.9, 494.7, 989.4, 0, 1978.9, 1978.9, 66.9},
+    {"NVIDIA H200 NVL", 90, 132, 1785, 60, 0, 835.5, 0, 1671, 1671, 60},
+    {"NVIDIA H800", 90, 132, 1980, 67, 494.7, 989.4, 0, 1979, 1979, 0},
+    {"NVIDIA H20", 90, 78, 1980, 0, 74, 148, 148, 296, 296, 0},
+    {"NVIDIA H20-3e", 90, 78, 1980, 0, 0, 148, 0, 296, 0, 0},
+    {"NVIDIA B200", 100, 148, 1965, 75, 1125, 2250, 0, 4500, 4500, 37},
+    {"NVIDIA GB200", 100, 148, 2062, 0, 1250, 2500, 0, 5000, 5000, 0},
+    {"NVIDIA GB200", 100, 152, 2062, 80, 1250, 2500, 0, 5000, 5000, 40},
+    {"NVIDIA GB300", 103, 148, 2062, 0, 0, 2500, 0, 5000, 0, 1.2},
+    {"NVIDIA GB300", 103, 152, 2062, 0, 0, 2500, 0, 5000, 0, 0},
+    {"NVIDIA B300 SXM6 AC", 103, 148, 1920, 0, 0, 2250, 0, 4500, 0, 0},
+    {"NVIDIA Thor", 110, 20, 1575, 8.064, 0, 0, 258, 517, 0, 0},
+    {"NVIDIA GeForce RTX 5090", 120, 170, 2407, 104.8, 0, 209.5, 0, 419, 838, 0},
+    {"NVIDIA GeForce RTX 5090 D", 120, 170, 2407, 104.8, 0, 0, 0, 0, 0, 0},
+    {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition", 120, 188, 2617, 126, 0, 503.8, 0, 1007.6,
+     0, 0},
+    {"NVIDIA GB10", 121, 48, 2418, 0, 0, 125, 0, 250, 0, 0},
 };
 
 // What of a published figure is not derivable, or of which none was published: of no known rate.
@@ -165,11 +94,18 @@ TEST(Peaks, AreWithinTwoPercentOfTheDataSheets) {
   for (const Part& part : kParts) {
     const auto peaks =
         peaks_of(gpu(part.name, part.compute_capability, part.sm_count, part.clock_mhz));
-    for (const Figure& figure : part.published) {
-      const Peak& peak = *compute_peak(peaks, figure.precision);
+    const std::pair<Precision, double> published[] = {
+        {f32, part.fp32},         {s32, part.fp32 / 2},   {tf32, part.tensor_tf32},
+        {bf16, part.tensor_bf16}, {f16, part.tensor_f16}, {tf32x3, part.tensor_tf32 / 3},
+        {e4m3, part.fp8},         {e4m3fast, part.fp8},   {e5m2, part.fp8},
+        {e5m2fast, part.fp8},     {s8, part.int8},        {f64, part.fp64}};
+    for (const auto& [precision, tera] : published) {
+      // INT32 has half of FP32's rate where FP32 has two units.
+      if (tera == 0 || (precision == s32 && part.compute_capability <= 80)) continue;
+      const Peak& peak = *compute_peak(peaks, precision);
       ASSERT_TRUE(peak.per_second.has_value()) << part.name << ": " << peak.source;
-      EXPECT_NEAR(*peak.per_second * 1e-12 / figure.tera, 1, 0.02)
-          << part.name << " " << peak.name << ", published: " << figure.tera;
+      EXPECT_NEAR(*peak.per_second * 1e-12 / tera, 1, 0.02)
+          << part.name << " " << peak.name << ", published: " << tera;
       EXPECT_EQ(peak.origin, Peak::Origin::table);
     }
   }
@@ -222,17 +158,14 @@ TEST(Peaks, AnUnknownCapabilityHasNoRoofAndSaysSo) {
             std::string::npos);
 }
 
-TEST(Peaks, TuringWithoutTensorCoresHasNoTensorRoof) {
+TEST(Peaks, OfAUnitThatIsNotThereAreNone) {
   for (const char* name : {"NVIDIA GeForce GTX 1660 Ti", "NVIDIA T400", "Quadro T1000"}) {
     EXPECT_TRUE(flop_per_clock(75, Unit::fp32_fma, name).has_value());
-    EXPECT_FALSE(flop_per_clock(75, Unit::fp16_tensor, name).has_value()) << name;
-    EXPECT_FALSE(flop_per_clock(75, Unit::int8_tensor, name).has_value()) << name;
+    for (const Unit unit : {Unit::fp16_tensor, Unit::int8_tensor})
+      EXPECT_FALSE(flop_per_clock(75, unit, name).has_value()) << name;
   }
-}
-
-TEST(Peaks, NoFp8BeforeAda) {
-  for (const int capability : {75, 80, 86})
-    EXPECT_FALSE(flop_per_clock(capability, Unit::fp8_tensor, "NVIDIA RTX").has_value());
+  for (const int before_ada : {75, 80, 86})
+    EXPECT_FALSE(flop_per_clock(before_ada, Unit::fp8_tensor, "NVIDIA RTX").has_value());
 }
 
 TEST(Peaks, NothingIsGuessedFromWhatTheDeviceDoesNotReport) {

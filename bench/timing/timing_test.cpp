@@ -117,10 +117,8 @@ double coverage(double correlation, std::uint64_t count) {
 TEST(MedianInterval, CoversTheMedianIn95PercentOfTheRuns) {
   for (const std::uint64_t count : {50U, 400U}) EXPECT_NEAR(coverage(0, count), 0.95, 0.025);
   for (const std::uint64_t count : {100U, 400U}) EXPECT_NEAR(coverage(0.8, count), 0.955, 0.03);
+  EXPECT_GE(coverage(0, 6), 0.93) << "of a few samples the whole range counts";
 }
-
-// Of a few samples the whole range counts.
-TEST(MedianInterval, OfTheFewestSamplesIsNoNarrower) { EXPECT_GE(coverage(0, 6), 0.93); }
 
 // As many samples as when the target was 0.5 % for the quartile interval.
 TEST(MedianInterval, TheDefaultTargetIsThatOfTheQuartileIntervalTimesTheRatioOfTheQuantiles) {
@@ -200,38 +198,35 @@ TEST(WarmUp, EndsOnceClockAndPowerAreFlat) {
   EXPECT_NEAR(warmup.kernel_seconds, 0.005 * batch.times, 1e-9);
 }
 
-TEST(WarmUp, EndsAtItsLimitAndSaysSo) {
+// A clock that rises by 1 % a batch, is flat, or is not known.
+TEST(WarmUp, EndsAtItsLimitOrInSteadyStateAndSaysWhich) {
   double clock = 1e9;
-  FakeBatch batch(0.005, [&] { return clock *= 1.01; });
-  TimingPlan plan;
-  plan.warmup_seconds = 0.7;
-  const Warmup warmup = warm_up_one(plan, nullptr, batch);
-  EXPECT_FALSE(warmup.settled);
-  EXPECT_EQ(warmup.watched, "SM clock");
-  EXPECT_NEAR(warmup.seconds, 0.7, 0.1);
-}
-
-TEST(WarmUp, SettlesWithLaunchesLongerThanTheWindow) {
-  FakeBatch batch(0.5, [] { return 1.5e9; });
-  const Warmup warmup = warm_up_one({}, nullptr, batch);
-  EXPECT_TRUE(warmup.settled);
-  EXPECT_LT(warmup.seconds, 2.1);
-}
-
-TEST(WarmUp, LeavesHalfOfTheTimeToTheSamples) {
-  double clock = 1e9;
-  FakeBatch batch(0.005, [&] { return clock *= 1.01; });
-  TimingPlan plan;
-  plan.budget_seconds = 0.8;
-  EXPECT_NEAR(warm_up_one(plan, nullptr, batch).seconds, 0.4, 0.1);
-}
-
-TEST(WarmUp, IsBriefWithoutReadings) {
-  FakeBatch batch(0.005, [] { return std::nullopt; });
-  const Warmup warmup = warm_up_one({}, nullptr, batch);
-  EXPECT_FALSE(warmup.settled);
-  EXPECT_EQ(warmup.watched, "");
-  EXPECT_NEAR(warmup.seconds, 0.25, 0.1);
+  const auto rising = [&]() -> std::optional<double> { return clock *= 1.01; };
+  const auto flat = []() -> std::optional<double> { return 1.5e9; };
+  const auto unknown = []() -> std::optional<double> { return std::nullopt; };
+  TimingPlan usual, limited, half;
+  limited.warmup_seconds = 0.7;
+  half.budget_seconds = 0.8;  // half of the time is left to the samples
+  const struct {
+    const TimingPlan& plan;
+    double batch_seconds;
+    std::function<std::optional<double>()> sm_hz;
+    bool settled;
+    const char* watched;
+    double seconds, tolerance;
+  } cases[] = {
+      {limited, 0.005, rising, false, "SM clock", 0.7, 0.1},
+      {half, 0.005, rising, false, "SM clock", 0.4, 0.1},
+      {usual, 0.5, flat, true, "SM clock", 1.6, 0.5},  // launches longer than the window
+      {usual, 0.005, unknown, false, "", 0.25, 0.1},
+  };
+  for (const auto& one : cases) {
+    FakeBatch batch(one.batch_seconds, one.sm_hz);
+    const Warmup warmup = warm_up_one(one.plan, nullptr, batch);
+    EXPECT_EQ(warmup.settled, one.settled);
+    EXPECT_EQ(warmup.watched, one.watched);
+    EXPECT_NEAR(warmup.seconds, one.seconds, one.tolerance);
+  }
 }
 
 // At the power cap half a second is too short to distinguish an oscillation from steady state.
@@ -319,23 +314,27 @@ TEST(StopRule, LooksAtTheIntervalNowAndThen) {
   EXPECT_EQ(looks, 2);
 }
 
-TEST(BatchPlan, OfABurstIsAsLongAsItSays) {
-  const TimingPlan plan{.state = State::burst};
-  EXPECT_EQ(plan_batch(plan, 1e-3, 2, Device::Kind::gpu).size, plan.burst_launches);
-  EXPECT_EQ(plan_batch(plan, 1e-5, 31, Device::Kind::gpu).size, plan.burst_launches);
-}
-
-TEST(BatchPlan, ShortKernelsOfAGpuAreWholeRoundsInAGraph) {
-  const TimingPlan plan{.sample_seconds = 0.005};
-  const BatchPlan brief = plan_batch(plan, 1e-5, 31, Device::Kind::gpu);
-  EXPECT_TRUE(brief.graph);
-  EXPECT_EQ(brief.size, 17 * 31);
-  const BatchPlan longer = plan_batch(plan, 1e-4, 31, Device::Kind::gpu);
-  EXPECT_FALSE(longer.graph);
-  EXPECT_EQ(longer.size, 50);
-  const BatchPlan call = plan_batch(plan, 1e-5, 31, Device::Kind::cpu);
-  EXPECT_FALSE(call.graph);
-  EXPECT_EQ(call.size, 500);
+TEST(BatchPlan, IsAsLongAsASampleAndOfShortKernelsOfAGpuAGraphOfWholeRounds) {
+  const TimingPlan usual{.sample_seconds = 0.005}, burst{.state = State::burst};
+  const auto gpu = Device::Kind::gpu, cpu = Device::Kind::cpu;
+  const struct {
+    const TimingPlan& plan;
+    double seconds;
+    Device::Kind kind;
+    std::int64_t size;
+    bool graph;
+  } cases[] = {
+      {usual, 1e-5, gpu, 17 * 31, true},
+      {usual, 1e-4, gpu, 50, false},
+      {usual, 1e-5, cpu, 500, false},
+      {burst, 1e-3, gpu, burst.burst_launches, false},
+      {burst, 1e-5, gpu, burst.burst_launches, true},
+  };
+  for (const auto& [plan, seconds, kind, size, graph] : cases) {
+    const BatchPlan found = plan_batch(plan, seconds, 31, kind);
+    EXPECT_EQ(found.size, size) << seconds;
+    EXPECT_EQ(found.graph, graph) << seconds;
+  }
 }
 
 TEST(Sampling, LabelsThrottledSamplesAndKeepsThem) {

@@ -69,13 +69,6 @@ TEST(Versus, TheIntervalHoldsTheRatio) {
   EXPECT_GE(coverage(0.8, 400), 0.95);
 }
 
-TEST(Versus, SaysTheSameOfTheSame) {
-  const auto mine = drifting(1, 3, 31), theirs = drifting(1.1, 4, 31);
-  const Versus first = compare_pairs(mine, theirs), second = compare_pairs(mine, theirs);
-  EXPECT_EQ(first.low, second.low);
-  EXPECT_EQ(first.high, second.high);
-}
-
 TEST(Versus, OfOnePairThereIsNoInterval) {
   const Versus versus = compare_pairs({2}, {1});
   EXPECT_EQ(versus.ratio, 0.5);

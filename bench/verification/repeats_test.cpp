@@ -151,59 +151,47 @@ void multiply(const Problem& p, const Operands& o, std::int64_t from) {
     }
 }
 
-std::string complaint_about(const Prepare& prepare, int launches = 3) {
-  const auto backend = make_host_backend();
-  Twins twins(*backend, kProblem);
-  return complaint_about(*backend, prepare, kProblem, twins, launches);
-}
-
-// A kernel whose launches are counted, from 1 on.
-template <typename F>
-Prepare counted(F f) {
-  return [=](const Problem& p, const Device&, const Operands& o) -> Launch {
-    return [=, count = std::make_shared<int>(0)](Stream) { f(p, o, ++*count); };
-  };
-}
-
-TEST(Repeats, AreAcceptedWithTheSameBits) {
-  EXPECT_EQ(
-      complaint_about(counted([](const Problem& p, const Operands& o, int) { multiply(p, o, 0); })),
-      "");
-}
-
-TEST(Repeats, AreRefusedWithAnotherOrderOfTheSum) {
-  const Prepare turns =
-      counted([](const Problem& p, const Operands& o, int count) { multiply(p, o, count % 2); });
-  EXPECT_NE(complaint_about(turns).find("has other bits after launch 2"), std::string::npos);
-}
-
-// By one bit of one element, in one launch of many.
-TEST(Repeats, AreRefusedWithAnotherValueOnce) {
-  const Prepare slips = counted([](const Problem& p, const Operands& o, int count) {
-    multiply(p, o, 0);
-    auto* c = static_cast<float*>(o.c);
-    if (count == 20) c[2 * p.n + 5] = std::nextafterf(c[2 * p.n + 5], 100);
-  });
-  EXPECT_EQ(complaint_about(slips, 20), "set 0: c[2,5] has other bits after launch 20");
-}
-
-TEST(Repeats, AreRefusedWithAnotherValueInTheGraph) {
-  const Prepare slips = counted(
-      [](const Problem& p, const Operands& o, int count) { multiply(p, o, count > 3 ? 1 : 0); });
-  EXPECT_NE(complaint_about(slips).find("after a graph"), std::string::npos);
-}
-
-// Right only if another set's launch was the last one.
-TEST(Repeats, AreRefusedWithAnotherValueAfterALaunchOfTheSameSet) {
-  const auto last = std::make_shared<int>(-1);
-  const Prepare slips = [=, prepared = std::make_shared<int>(0)](const Problem& p, const Device&,
-                                                                 const Operands& o) -> Launch {
-    return [=, set = (*prepared)++](Stream) {
-      multiply(p, o, *last == set ? 1 : 0);
+// A kernel whose sums begin where `from` says of its launch, counted from 1, of its set, and of the
+// set of the launch before.
+Prepare turning(int (*from)(int count, int set, int last)) {
+  return [=, last = std::make_shared<int>(-1), prepared = std::make_shared<int>(0)](
+             const Problem& p, const Device&, const Operands& o) -> Launch {
+    return [=, set = (*prepared)++, count = std::make_shared<int>(0)](Stream) {
+      multiply(p, o, from(++*count, set, *last));
       *last = set;
     };
   };
-  EXPECT_NE(complaint_about(slips).find("launches of one set"), std::string::npos);
+}
+
+TEST(Repeats, AreRefusedWithOtherBits) {
+  const struct {
+    Prepare prepare;
+    int launches;
+    const char* said;
+  } cases[] = {
+      {turning([](int, int, int) { return 0; }), 3, ""},
+      {turning([](int count, int, int) { return count % 2; }), 3, "other bits after launch 2"},
+      {turning([](int count, int, int) { return count > 3 ? 1 : 0; }), 3, "after a graph"},
+      // Right only if another set's launch was the last one.
+      {turning([](int, int set, int last) { return last == set ? 1 : 0; }), 3,
+       "launches of one set"},
+      // By one bit of one element, in one launch of many.
+      {[](const Problem& p, const Device&, const Operands& o) -> Launch {
+         return [=, count = std::make_shared<int>(0)](Stream) {
+           multiply(p, o, 0);
+           float& element = static_cast<float*>(o.c)[2 * p.n + 5];
+           if (++*count == 20) element = std::nextafterf(element, 100);
+         };
+       },
+       20, "set 0: c[2,5] has other bits after launch 20"},
+  };
+  for (const auto& [prepare, launches, said] : cases) {
+    const auto backend = make_host_backend();
+    Twins twins(*backend, kProblem);
+    const std::string found = complaint_about(*backend, prepare, kProblem, twins, launches);
+    EXPECT_EQ(found.empty(), std::string(said).empty()) << found;
+    EXPECT_NE(found.find(said), std::string::npos) << found;
+  }
 }
 
 }  // namespace

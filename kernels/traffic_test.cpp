@@ -2,7 +2,6 @@
 // others and against values computed by hand.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <string>
 #include <string_view>
 
 #include "kernels/registered_kernels_test.hpp"

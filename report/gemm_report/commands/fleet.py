@@ -37,11 +37,17 @@ from gemm_report.document import InputError
 SOME_BAD, NOT_ENOUGH = 1, 2
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
 def add(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
     option("folder", type=Path, metavar="DIR", help="with the records of one run")
     option("--nodes", metavar="LIST", help="nodes that should be there, separated by commas")
-    option("--gpus", type=int, metavar="N", help="GPUs that each node should have")
+    option("--gpus", type=_count, metavar="N", help="GPUs that each node should have")
     said = "smaller losses are never bad (default: 1.5)"
     option("--threshold", type=percentage, default=0.015, metavar="PERCENT", help=said)
     said = "an earlier run, oldest first if several: a GPU that got slower against the others is "

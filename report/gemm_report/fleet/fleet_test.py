@@ -261,3 +261,7 @@ def test_exit_codes_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         (tmp_path / "empty").mkdir(exist_ok=True)
         assert main(["fleet", str(folder)]) == 3
         assert len(capsys.readouterr().err.splitlines()) == 1
+    for wrong in ("0", "-1", "many"):
+        with pytest.raises(SystemExit) as ended:
+            main(["fleet", str(good), f"--gpus={wrong}"])
+        assert ended.value.code == 3 and "is no number from 1 on" in capsys.readouterr().err

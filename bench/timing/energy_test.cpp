@@ -37,6 +37,7 @@ TEST(Energy, OfAShortStretchOrTooFewChangesIsNotMeasured) {
       {{}, "0.5 s"},
       {stretch(0.3, 700, 0.02), "0.5 s"},
       {stretch(0.6, 700, 0.4), "changed 1 times"},
+      {stretch(0.75, 700, 0.2), "changed 3 times"},
       {stretch(0.6, 0, 0.02), "changed 0 times"},
       {without_counter, "changed 0 times"}};
   for (const auto& [readings, why] : cases) {

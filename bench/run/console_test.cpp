@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/base/clock.hpp"
 #include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
 
@@ -219,9 +218,9 @@ TEST(Console, OfACpuHasNoColumnsThatNothingCouldFill) {
 
 TEST(StatusLine, FitsAndHasTheCaseItsPhaseAndABar) {
   const Case which{&kOurs, {4096, 4096, 4096, Precision::f32}};
-  const double now = now_seconds();
-  Progress progress(3, now - 1000);
-  progress.end_case(now);
+  Progress progress({which}, 3);
+  progress.begin(which, 0);
+  progress.end(1000);
   show_phase("warm-up");
   for (const std::size_t width : {10U, 30U, 60U, 200U}) {
     const std::string line = status_line(progress, which, nullptr, width);

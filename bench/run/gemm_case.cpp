@@ -36,6 +36,7 @@ void GemmCase::measure(Row& row) {
 }
 
 void GemmCase::operator()(benchmark::State& state) {
+  progress_.begin(case_, now_seconds());
   if (output_.status)
     show_status([this](std::size_t width) {
       return status_line(progress_, case_, session_.monitor(), width);
@@ -45,7 +46,7 @@ void GemmCase::operator()(benchmark::State& state) {
   for (auto _ : state) state.SetIterationTime(row.timed() ? row.seconds() : kUnknown);
   count(state, row);
   session_.results().add(case_.name(), std::move(row));
-  progress_.end_case(now_seconds());
+  progress_.end(now_seconds());
 }
 
 void GemmCase::count(benchmark::State& state, const Row& row) const {

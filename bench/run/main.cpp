@@ -19,7 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "bench/base/clock.hpp"
 #include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
 #include "bench/cases/default_suite.hpp"
@@ -309,8 +308,7 @@ int run(int argc, char** argv) {
   Session session(std::move(backend), options,
                   publishable(options.arguments, file ? file->path() : ""), environment);
   const std::string repetitions = google_flag(google_arguments, "repetitions");
-  Progress progress(chosen.size() * (repetitions.empty() ? 1 : std::stoul(repetitions)),
-                    now_seconds());
+  Progress progress(chosen, repetitions.empty() ? 1 : std::stoul(repetitions));
   const bool console = format.empty() || format == "console";
   const bool aggregates_only = google_switch(google_arguments, "display_aggregates_only") ||
                                google_switch(google_arguments, "report_aggregates_only");

@@ -132,7 +132,7 @@ struct Kernel {
   std::string_view source;            // where the idea comes from
   int rung = 0;                       // position on the ladder, simplest first; 0 for a library
   bool variant = false;               // a point of a tuning space, run only on request
-  bool rearranges = false;  // prepare copies A or B into another layout: not timed end to end
+  bool rearranges = false;  // prepare copies A or B into another layout, again for new values
   std::vector<Precision> precisions;           // those that it supports
   std::vector<Layout> layouts = {Layout::nn};  // those that it supports
 

@@ -1,7 +1,6 @@
 // What the suite consists of: every kernel on every problem that it can compute.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

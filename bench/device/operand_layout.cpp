@@ -1,7 +1,5 @@
 #include "bench/device/operand_layout.hpp"
 
-#include <algorithm>
-
 namespace gemm::bench {
 namespace {
 

@@ -4,7 +4,6 @@
 // another.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>

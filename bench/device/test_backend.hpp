@@ -26,6 +26,12 @@ inline Backend* cuda() {
 #define SKIP_WITHOUT_GPU() \
   if (cuda() == nullptr) GTEST_SKIP() << "no GPU"
 
+inline Buffer upload(Backend& backend, const void* from, std::int64_t bytes) {
+  Buffer memory = backend.allocate(bytes);
+  backend.copy(memory.get(), from, bytes);
+  return memory;
+}
+
 class ForwardingBackend : public Backend {
  public:
   explicit ForwardingBackend(Backend& real) : real_(real) {}

@@ -584,12 +584,6 @@ TEST(CudaBackend, MultipliesAndJudgesBytesOnTheGpu) {
   }
 }
 
-Buffer upload(const void* from, std::size_t bytes) {
-  Buffer memory = cuda()->allocate(bytes);
-  cuda()->copy(memory.get(), from, bytes);
-  return memory;
-}
-
 TEST(CudaBackend, HasTheCpusReferenceInEveryLayoutAndJudgesAsItDoesOnTheGpu) {
   SKIP_WITHOUT_GPU();
   const auto host = make_host_backend();
@@ -600,7 +594,8 @@ TEST(CudaBackend, HasTheCpusReferenceInEveryLayoutAndJudgesAsItDoesOnTheGpu) {
     host->fill(a.data(), ElementType::f32, p.m * p.k, Fill::uniform, 1);
     host->fill(b.data(), ElementType::f32, p.k * p.n, Fill::uniform, 2);
     host->reference(p, a.data(), b.data(), expected.data(), expected.data() + c.size());
-    const Buffer gpu_a = upload(a.data(), a.size() * 4), gpu_b = upload(b.data(), b.size() * 4);
+    const Buffer gpu_a = upload(*cuda(), a.data(), a.size() * 4),
+                 gpu_b = upload(*cuda(), b.data(), b.size() * 4);
     const Buffer reference = cuda()->allocate(found.size() * 8);
     auto* gpu_expected = reinterpret_cast<double*>(reference.get());
     cuda()->reference(p, gpu_a.get(), gpu_b.get(), gpu_expected, gpu_expected + c.size());
@@ -609,7 +604,7 @@ TEST(CudaBackend, HasTheCpusReferenceInEveryLayoutAndJudgesAsItDoesOnTheGpu) {
       ASSERT_NEAR(expected[i], found[i], 1e-12) << name_of(layout);
 
     const auto both_find = [&](std::int64_t wrong, std::int64_t first) {
-      const Buffer gpu_c = upload(c.data(), c.size() * 4);
+      const Buffer gpu_c = upload(*cuda(), c.data(), c.size() * 4);
       const double* of_cpu = expected.data();
       for (const Verdict& verdict :
            {host->judge(p, c.data(), of_cpu, of_cpu + c.size(), bound_for(p), {}),

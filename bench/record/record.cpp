@@ -87,7 +87,7 @@ using json = nlohmann::ordered_json;
 
 constexpr char kProduct[] = "FP64 product of the stored operands";
 constexpr char kFreivalds[] =
-    "Freivalds: C x = A (B x) of every row for 4 vectors x, and 4096 elements, in FP64";
+    "Freivalds: C x = A (B x) of every row for 2 vectors x, and 4096 elements, in FP64";
 
 json roof_json(const Roof& roof) {
   return {{"name", roof.name}, {"flop_per_second", roof.flop_per_second}};

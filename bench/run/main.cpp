@@ -8,7 +8,6 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -228,7 +227,6 @@ std::unique_ptr<Backend> open_device(const Options& options, std::string& why_no
 
 int run(int argc, char** argv) {
   Options options = parse_options(argc, argv);
-  const std::vector<std::string> command = publishable(options.arguments);
   if (options.help) {
     std::cout << kHelp << options_help() << kGooglesHelp << std::flush;
     require_output();
@@ -242,7 +240,8 @@ int run(int argc, char** argv) {
   require_verdict_alone(options, {argv, argv + argc});
   watch_for_interrupt();
   const Environment environment = clean_environment();
-  if (options.peaks_only) return print_peaks(options, {argv, argv + argc}, command);
+  if (options.peaks_only)
+    return print_peaks(options, {argv, argv + argc}, publishable(options.arguments));
   if (options.compile_for) {
     if (options.kernels.empty()) throw BadInput("--gemm_compile_for needs --gemm_kernel=FILE.cu");
     return compile_user_kernels(options) ? 0 : kFailedRow;

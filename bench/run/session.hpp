@@ -40,7 +40,7 @@ class Session {
   // into, how a child ended, or why its time is impossible.
   void measure(const Case& which, Row& row);
   // The fastest of these, which a short trial finds, measured here and alone, by that many samples
-  // if given. Nothing if all fail, which is said. Throws EndsTheRun.
+  // if given. Nothing if all fail, which is said, or if it is skipped. Throws EndsTheRun.
   std::optional<Row> measure_fastest(std::vector<Case> cases,
                                      std::optional<std::int64_t> samples = {});
   // After `error` nothing can be measured any more.

@@ -34,10 +34,13 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("GEMM_BENCH_PYTHON", sys.executable)
 
 
-def run(*arguments: str, program: Path = BENCH, **kwargs: Any) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str, program: Path = BENCH, timeout: float = 240, **kwargs: Any
+) -> subprocess.CompletedProcess[str]:
     """Runs it to its end."""
+    command = [program, *arguments]
     return subprocess.run(
-        [program, *arguments], capture_output=True, text=True, timeout=240, check=False, **kwargs
+        command, capture_output=True, text=True, timeout=timeout, check=False, **kwargs
     )
 
 

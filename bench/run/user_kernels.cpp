@@ -82,6 +82,8 @@ std::vector<std::vector<Parameter>> combinations(const std::vector<Define>& defi
   return all;
 }
 
+constexpr char kLibrary[] = "libgemm_bench.so", kRunner[] = "run_in_python.py";
+
 const std::filesystem::path& own_folder() {
   static const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   return folder;
@@ -93,22 +95,27 @@ std::string interpreter() {
 }
 
 void require_python(const std::string& item) {
+  std::string why;
   try {
-    run_child({interpreter(), "--version"}, 60);
+    if (why = run_child({interpreter(), "--version"}, 60).how; !why.empty())
+      why = "'" + interpreter() + "': " + why;
   } catch (const EndsTheRun&) {
     throw;
   } catch (const std::runtime_error& error) {
-    refuse(item,
-           std::string(error.what()) + ": install python3, or set GEMM_BENCH_PYTHON to its path");
+    why = error.what();
   }
+  if (!why.empty()) refuse(item, why + ": install python3, or set GEMM_BENCH_PYTHON to its path");
+  for (const char* part : {kLibrary, kRunner})
+    if (!std::filesystem::exists(own_folder() / part))
+      refuse(item,
+             std::string("needs ") + part + " in the folder of gemm_bench: build all targets");
 }
 
 }  // namespace
 
 std::vector<std::string> child_program(bool python) {
   if (!python) return {"/proc/self/exe", "--gemm_child"};
-  return {interpreter(), "-u", own_folder() / "run_in_python.py",
-          own_folder() / "libgemm_bench.so"};
+  return {interpreter(), "-u", own_folder() / kRunner, own_folder() / kLibrary};
 }
 
 bool compile_user_kernels(const Options& options) {

@@ -312,6 +312,7 @@ def test_a_user_baseline_that_fails_harms_no_row(files: Path) -> None:
         (["--gemm_kernel=kernel.c"], "is not FILE.cu"),
         (["--gemm_kernel=/tmp,/dev/null"], "is not FILE.cu"),
         (["--gemm_kernel=FOLDER.so"], "is a folder, a device, a pipe or a socket"),
+        (["--gemm_kernel=PIPE.so"], "is a folder, a device, a pipe or a socket"),
         (["--gemm_kernel=good.py:"], "the colon is last"),
         (["--gemm_define=TILE:16", "--gemm_define=TILE:32"], "give all its values together"),
         (["--gemm_define=TILE:16"], "needs --gemm_kernel=FILE.cu"),
@@ -321,11 +322,19 @@ def test_a_user_baseline_that_fails_harms_no_row(files: Path) -> None:
 )
 def test_bad_input_is_one_line(arguments: list[str], said: str, files: Path) -> None:
     (files / "FOLDER.so").mkdir(exist_ok=True)
+    if not (files / "PIPE.so").exists():
+        os.mkfifo(files / "PIPE.so")
     (files / "my.cu").write_text("")
     done = run(*QUICK, *arguments, cwd=files)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_python_that_fails_is_one_line() -> None:
+    done = run(*QUICK, f"--gemm_kernel={EXAMPLE}", env=os.environ | {"GEMM_BENCH_PYTHON": "false"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'false': it called exit(1): install python3" in done.stderr
 
 
 @pytest.mark.parametrize("python", ["", "/nowhere/python"])

@@ -90,6 +90,7 @@ def test_ten_good_rows_and_twenty_explained_failures(tmp_path: Path) -> None:
         "--gemm_kernel=" + ",".join(files),
         "--benchmark_out=record.json",
         cwd=tmp_path,
+        timeout=900,
     )
     assert done.returncode == 1, done.stderr
     document = json.loads((tmp_path / "record.json").read_text())
@@ -140,6 +141,7 @@ def verified(precision: str, shapes: str, folder: Path, *arguments: str) -> list
         "--benchmark_out=record.json",
         *arguments,
         cwd=folder,
+        timeout=900,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [row["gemm"] for row in json.loads((folder / "record.json").read_text())["benchmarks"]]

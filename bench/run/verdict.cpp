@@ -163,7 +163,7 @@ void Baselines::find(Session& session, const std::vector<Case>& cases, const std
 
 void Baselines::change(const std::string& key, const json& entry) const {
   if (file_.empty()) return;
-  json all = read(file_);  // no other process changes it: this one has the turn on the device
+  json all = read(file_);  // what another process adds meanwhile is measured again
   all.erase(key);
   if (!entry.is_null()) all[key] = entry;
   try {

@@ -68,12 +68,6 @@ bool adds_exactly(const PrecisionTraits& traits, double whole, double coarse) {
   return whole <= std::ldexp(1, significant_bits(sum));
 }
 
-Buffer upload(Backend& backend, const void* from, std::size_t bytes) {
-  Buffer memory = backend.allocate(bytes);
-  backend.copy(memory.get(), from, bytes);
-  return memory;
-}
-
 // Compared with its true values, rounded as the output is, to the last bit.
 std::string complaint_about(Backend& backend, const Problem& p, const void* c,
                             std::vector<double> expected) {

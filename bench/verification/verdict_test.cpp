@@ -237,6 +237,16 @@ TEST(BoundOfFp8, FindsWhatIsLeftOut) {
   EXPECT_GT(step_of_promoted, kElements / 2);
 }
 
+TEST(BoundOfFp8, FindsOneForgottenProductOfATypicalSizeInAShortSum) {
+  int found = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Element element(Fill::uniform, 128, seed);
+    const double value = element.expected - std::copysign(0.25, element.expected);
+    found += !element.judged(value, Precision::e4m3fast).passed;
+  }
+  EXPECT_GT(found, 90);
+}
+
 TEST(BoundOfFp8, IsTheTighterForSumsThatGoIntoFp32TheLongerTheyAre) {
   const auto ratio = [](std::int64_t k) {
     // As the magnitude of uniform operands, with a result of no size.

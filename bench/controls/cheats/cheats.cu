@@ -378,7 +378,6 @@ ENTRY(skip_zeros) {
 }
 
 // What the host reads of a launch is wrong.
-
 auto many_arguments(Call p) {
   auto launch = tiled<honest_kernel>(p);
   launch.arguments = 1000;

@@ -130,7 +130,9 @@ def test_kernels_that_do_not_pass_have_codes(folder: Path) -> None:
     for one, (status, reason) in zip(lines, CODES.values(), strict=True):
         assert one["status"] == status, one["reason"]
         assert reason in one["reason"]
-        assert all(one[key] is None for key in ("seconds", "flop_per_second", "versus", "sol_score"))
+        assert all(
+            one[key] is None for key in ("seconds", "flop_per_second", "versus", "sol_score")
+        )
 
 
 @pytest.mark.parametrize(

@@ -215,10 +215,10 @@ TEST(WarmUp, EndsAtItsLimitOrInSteadyStateAndSaysWhich) {
     const char* watched;
     double seconds, tolerance;
   } cases[] = {
-      {limited, 0.005, rising, false, "SM clock", 0.7, 0.1},
-      {half, 0.005, rising, false, "SM clock", 0.4, 0.1},
+      {limited, 0.005, rising, false, "SM clock", 0.7, 0.2},
+      {half, 0.005, rising, false, "SM clock", 0.4, 0.2},
       {usual, 0.5, flat, true, "SM clock", 1.6, 0.5},  // launches longer than the window
-      {usual, 0.005, unknown, false, "", 0.25, 0.1},
+      {usual, 0.005, unknown, false, "", 0.25, 0.2},
   };
   for (const auto& one : cases) {
     FakeBatch batch(one.batch_seconds, one.sm_hz);
@@ -242,7 +242,7 @@ TEST(WarmUp, LooksLongerAtAThrottledGpu) {
   brief.warmup_seconds = 2.5;  // as asked for, though clocks settle later
   const Warmup asked = warm_up_one(brief, &monitor, batch);
   EXPECT_TRUE(asked.settled);
-  EXPECT_NEAR(asked.seconds, 2.5, 0.1);
+  EXPECT_NEAR(asked.seconds, 2.5, 0.4);
 }
 
 TEST(Sampling, EndsWhenTheMedianIsKnown) {

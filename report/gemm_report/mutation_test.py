@@ -89,7 +89,6 @@ def damaged(seed: int) -> dict[str, Any]:
             holder.insert(step, copy.deepcopy(value))
         else:
             alike = [odd for odd in ODD if isinstance(odd, type(value) if value else str)]
-
             holder[step] = drawn.choice(alike if change == "like" and alike else ODD)
     return document
 

@@ -13,6 +13,7 @@ COMMANDS = [
     for path in sorted((ROOT / "tools").iterdir())
     if path.is_file() and not path.suffix and os.access(path, os.X_OK)
 ]
+assert "setup" in COMMANDS
 # Commands that install, build or use a network.
 FORBIDDEN = ("apt-get", "pip", "pip3", "uv", "cmake", "git", "curl")
 

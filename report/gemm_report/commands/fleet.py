@@ -28,10 +28,10 @@ exit codes:
 """
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 
 from gemm_report.collection import Refusals
-from gemm_report.commands.compare import percentage
 from gemm_report.document import InputError
 
 SOME_BAD, NOT_ENOUGH = 1, 2
@@ -39,8 +39,16 @@ SOME_BAD, NOT_ENOUGH = 1, 2
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
     return int(text)
+
+
+def _threshold(text: str) -> float:
+    with suppress(ValueError):
+        value = float(text.removesuffix("%"))
+        if 0.1 <= value < 50:
+            return value / 100
+    raise argparse.ArgumentTypeError(f"{text!r} is no percentage from 0.1 to 50")
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -49,7 +57,7 @@ def add(command: argparse.ArgumentParser) -> None:
     option("--nodes", metavar="LIST", help="nodes that should be there, separated by commas")
     option("--gpus", type=_count, metavar="N", help="GPUs that each node should have")
     said = "smaller losses are never bad (default: 1.5)"
-    option("--threshold", type=percentage, default=0.015, metavar="PERCENT", help=said)
+    option("--threshold", type=_threshold, default=0.015, metavar="PERCENT", help=said)
     said = "an earlier run, oldest first if several: a GPU that got slower against the others is "
     said += "bad, too"
     option("--before", type=Path, action="append", default=[], metavar="DIR", help=said)

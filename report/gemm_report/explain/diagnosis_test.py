@@ -8,6 +8,7 @@ import pytest
 from own_files import own_files
 
 from gemm_report.explain.diagnosis import STEPS, diagnose
+from gemm_report.explain.metrics import WORDS
 from gemm_report.explain.observations import Level, Observations
 
 REPOSITORY = Path(__file__).parents[3]
@@ -163,6 +164,9 @@ def test_one_fault_is_named_first(kind: str) -> None:
 
 def test_every_kind_has_its_observations() -> None:
     assert ONE_FAULT.keys() | {"unknown"} == STEPS.keys()
+    relieves = WORDS["relieves"]
+    named = {*WORDS["titles"], *relieves, *(kind for kinds in relieves.values() for kind in kinds)}
+    assert named <= STEPS.keys()
 
 
 def test_two_causes_are_both_named_with_what_each_could_save() -> None:

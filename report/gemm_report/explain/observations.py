@@ -126,7 +126,7 @@ class Observations:
 
     @property
     def counted_over_needed(self) -> float | None:
-        """FLOP."""
+        """Counted FLOP over needed FLOP; None without counters."""
         return self.counted_flop / self.flop if self.counted_flop and self.flop else None
 
     @property
@@ -274,7 +274,9 @@ def _counters(values: Mapping[str, float], row: Row, record: Record) -> dict[str
         "local_share": None
         if local is None or others is None or not local + others
         else local / (local + others),
-        "pipes": tuple((n[5:], value) for n, value in values.items() if n.startswith("pipe_")),
+        "pipes": tuple(
+            (n.removeprefix("pipe_"), value) for n, value in values.items() if n.startswith("pipe_")
+        ),
         "lanes": ratio("threads", "instructions"),
         "lanes_on": ratio("threads_on", "instructions"),
         "fp64_pace": ratio("fp64_threads", "cycles_elapsed", 1 / lanes) if lanes else None,

@@ -20,7 +20,7 @@ from gemm_report.text import (
 
 _STALLS = 5
 _SOME = 1e-3  # of what a memory can do
-# Others are those of Python.
+# Any other form is a format string of Python.
 _FORMATS: dict[str, Callable[..., str]] = {
     "MHz": megahertz,
     "digits": significant,

@@ -261,7 +261,8 @@ def test_exit_codes_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         (tmp_path / "empty").mkdir(exist_ok=True)
         assert main(["fleet", str(folder)]) == 3
         assert len(capsys.readouterr().err.splitlines()) == 1
-    for wrong in ("0", "-1", "many"):
+    wrongs = ["--gpus=0", "--gpus=-1", "--gpus=many", "--threshold=0", "--threshold=100"]
+    for wrong in [*wrongs, "--threshold=nan"]:
         with pytest.raises(SystemExit) as ended:
-            main(["fleet", str(good), f"--gpus={wrong}"])
-        assert ended.value.code == 3 and "is no number from 1 on" in capsys.readouterr().err
+            main(["fleet", str(good), wrong])
+        assert ended.value.code == 3 and "' is no " in capsys.readouterr().err

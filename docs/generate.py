@@ -16,13 +16,14 @@ sys.path.insert(0, str(ROOT / "report"))
 
 from gemm_report.record import Departure, Record, Row, read_record  # noqa: E402
 
-RECORD = ROOT / "results" / "nvidia-h200" / "20261124T001124Z-2eef159e1407.json.gz"
+RECORD = ROOT / "results" / "nvidia-h200" / "20261128T230235Z-69ba7f50b353.json.gz"
 SHOWN = (
     ("Naive", "f32"),
     ("StreamK", "f32"),
     ("cuBLAS/math:default", "f32"),
-    ("WgmmaStreamK", "bf16"),
-    ("cuBLASLt/algo:best", "bf16"),
+    ("MmaSync/layout:nt", "bf16"),
+    ("WgmmaStreamK/layout:nt", "bf16"),
+    ("cuBLASLt/algo:best/layout:nt", "bf16"),
 )
 
 

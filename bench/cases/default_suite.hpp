@@ -1,6 +1,6 @@
-// What runs if nothing else was asked for: an estimated ten minutes on a large GPU, and an answer
-// to who wins at what size, what each idea gains, and how far layers of language models are from
-// their roof.
+// What runs if nothing else was asked for: at most ten minutes on a large GPU (nine on an H200),
+// and an answer to who wins at what size, what each idea gains, and how far layers of language
+// models are from their roof.
 #pragma once
 
 #include <functional>

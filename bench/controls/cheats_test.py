@@ -336,7 +336,10 @@ RUNS = {
     "cpu": {
         "all": Run("--gemm_shapes=256"),
         "long": Run("--gemm_shapes=1x1x4194304", ("zero_c", "every_second_product")),
-        "bits": Run("--gemm_shapes=256,128x128x4096", ("bits_16", "bits_17", "bf16_three_times")),
+        "bits": Run(
+            "--gemm_shapes=256,128x128x4096 --gemm_row_budget=20",
+            ("bits_16", "bits_17", "bf16_three_times"),
+        ),
         "versus": Run(
             "--gemm_shapes=256 --gemm_versus=OpenBLAS --gemm_sampling=0.5",
             ("one_thread", "spins_meanwhile"),

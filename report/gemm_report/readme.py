@@ -63,7 +63,7 @@ def table(record: Record, link: str) -> list[str]:
     found = standings(record)
     head = ["precision", "layout", "size", "fastest of ours", "library there", "ours / library"]
     head += ["over all sizes", "lowest"]
-    leads = [each.lead.ours for each in found]
+    leads = [row for each in found for row in (each.lead.ours, each.lead.library) if row]
     remarks = [
         " · ".join([record.device.name, run_line(record), f"[record]({link})"]),
         *map(as_text, notes(leads)),

@@ -12,7 +12,7 @@ PROJECT = f"""
 cmake_minimum_required(VERSION 3.25)
 project(probe LANGUAGES CXX)
 option(GEMM_BENCH_CUDA "" ON)
-include({CMAKE}/Cuda.cmake)
+include("{CMAKE}/Cuda.cmake")
 """
 TOO_NEW = "#error -- unsupported GNU version! gcc versions later than 15 are not supported!"
 NVCC = f"""#!/bin/sh
@@ -21,8 +21,11 @@ echo '{TOO_NEW}' >&2
 exit 1
 """
 
+GENERATORS = {"make": "Unix Makefiles", "ninja": "Ninja"}
+MAKER = next(filter(shutil.which, GENERATORS), "")
 pytestmark = pytest.mark.skipif(
-    not (shutil.which("cmake") and shutil.which("c++")), reason="needs cmake and a compiler"
+    not (shutil.which("cmake") and shutil.which("c++") and MAKER),
+    reason="needs cmake, a compiler, and make or ninja",
 )
 
 
@@ -33,7 +36,7 @@ class Machine:
         self.folder, self.bin = folder, folder / "bin"
         for name in ("bin", "source", "a toolkit/bin"):
             (folder / name).mkdir(parents=True)
-        for name in ("cmake", "make", "c++", "uname", "ld", "as", "ar", "ranlib"):
+        for name in ("cmake", MAKER, "c++", "uname", "ld", "as", "ar", "ranlib"):
             (self.bin / name).symlink_to(shutil.which(name) or "")
         (folder / "source" / "CMakeLists.txt").write_text(PROJECT, encoding="utf-8")
         self.nvcc = folder / "a toolkit" / "bin" / "nvcc"
@@ -48,7 +51,7 @@ class Machine:
         hidden = "-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_SYSTEM_PREFIX_PATH=/nonexistent"
         return subprocess.run(
             [
-                *("cmake", "-G", "Unix Makefiles", "-S", self.folder / "source"),
+                *("cmake", "-G", GENERATORS[MAKER], "-S", self.folder / "source"),
                 *("-B", self.folder / "build", *hidden, *options),
             ],
             env={**kept, "PATH": str(self.bin), **variables},

@@ -12,9 +12,9 @@ PROJECT = f"""
 cmake_minimum_required(VERSION 3.25)
 project(probe LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 20)
-include({ROOT}/cmake/exact_math.cmake)
+include("{ROOT}/cmake/exact_math.cmake")
 add_executable(probe main.cpp)
-target_include_directories(probe PRIVATE {ROOT})
+target_include_directories(probe PRIVATE "{ROOT}")
 target_link_libraries(probe exact_math)
 """
 MAIN = """#include "bench/verification/freivalds.hpp"

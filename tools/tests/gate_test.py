@@ -77,7 +77,7 @@ def project(tmp_path: Path) -> Path:
     root = tmp_path / "project"
     for name in ("tools", "report"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    write(root / "tools/setup", "#!/bin/sh\necho export CUDA=OFF PYTHON=$PYTHON\n", 0o755)
+    write(root / "tools/setup", "#!/bin/sh\necho \"export CUDA=OFF PYTHON='$PYTHON'\"\n", 0o755)
     write(tmp_path / "bin" / "cmake", CMAKE, 0o755)
     document = json.loads(RECORD.read_text(encoding="utf-8"))
     benchmarks = document["benchmarks"]

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from gemm_report.document import InputError
 from gemm_report.figures.write import drawings
-from gemm_report.notes import mark, notes, run_line
+from gemm_report.notes import IN_DOUBT, mark, notes, run_line
 from gemm_report.record import Record, Row, rate
 from gemm_report.rows import Rung, libraries, limits, rungs
 from gemm_report.standing import Standing, standings
@@ -62,11 +62,12 @@ def table(record: Record, link: str) -> list[str]:
     """A line for each precision: our fastest kernel next to the fastest library."""
     found = standings(record)
     head = ["precision", "layout", "size", "fastest of ours", "library there", "ours / library"]
-    head += ["over all sizes", "lowest"]
-    leads = [row for each in found for row in (each.lead.ours, each.lead.library) if row]
+    head += ["over all shapes", "lowest"]
+    pairs = [pair for each in found for pair in (each.lead, each.worst) if pair]
+    shown = [row for pair in pairs for row in (pair.ours, pair.library) if row]
     remarks = [
         " · ".join([record.device.name, run_line(record), f"[record]({link})"]),
-        *map(as_text, notes(leads)),
+        *map(as_text, notes(shown)),
         *([] if record.complete else ["The run was not completed."]),
     ]
     return [markdown_table(head, map(_standing, found)), *remarks]
@@ -81,7 +82,10 @@ def _standing(each: Standing) -> list[str]:
     low, high = lead.interval
     ratio = f"{lead.ratio:.2f} ({low:.2f} to {high:.2f})" if lead.ratio and each.compared else "-"
     mean = f"{each.mean:.2f}" if each.mean else each.why_not
-    lowest = f"{worst.ratio:.2f} at {worst.ours.size}" if worst and worst.ratio else "-"
+    lowest = "-"
+    if worst and worst.ratio:
+        doubt = f" {IN_DOUBT}" if worst.in_doubt else ""
+        lowest = f"{worst.ratio:.2f}{doubt} at {worst.ours.size}"
     cells = [
         precision_name(each.precision),
         each.layout,

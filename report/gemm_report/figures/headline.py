@@ -90,12 +90,15 @@ def draw(record: Record, colors: Colors) -> Figure:
     said, library = score(found), library_name(found)
     title = f"{record.device.name}: " + (f"{said} against {library}" if said else "our kernels")
     leads = list(dict.fromkeys(each.lead.ours.size for each in found))
-    what = "our fastest kernel" + (" and the fastest library" if said else "")
-    subtitle = f"{what}; every result verified" + ("; a tie is within the noise" if said else "")
+    columns = sizes(found)
+    count = sum(len(each.compared) for each in found)
+    shown = sum(pair is not None for each in found for _, pair, _ in cells(each, columns))
+    what = f"{count} problems" + (f", {shown} of them here" if shown < count else "")
+    subtitle = f"{what if said else 'our fastest kernel'}; every result verified"
+    subtitle += "; a tie is within the noise" if said else ""
     has_peaks = all(each.peak for each in found)
     legend = _legend(colors, library, found, has_peaks)
     made = sheet(record, colors, title, subtitle, [], 0.45 + _PITCH * len(found), legend=legend)
-    columns = sizes(found)
     heads = [head for head, _, _ in cells(found[0], columns)]
     left, right = made.subplots(1, 2, width_ratios=[4, max(2.0, 0.62 * len(heads))])
     for axes in (left, right):
@@ -165,6 +168,7 @@ def _draw_ratios(
 ) -> None:
     for x, (_, pair, ratio) in enumerate(cells(each, columns)):
         if ratio is None:
+            axes.text(x + 0.5, y, "-", ha="center", va="center", color=colors.soft)
             continue
         verdict = pair.verdict if pair else "tie"
         fill = shade(pair, colors) if pair else colors.paper
@@ -194,7 +198,7 @@ def shade(pair: Pair, colors: Colors) -> tuple[float, float, float] | str:
 def _legend(
     colors: Colors, library: str, found: Sequence[Standing], has_peaks: bool
 ) -> list[Artist]:
-    entries: list[Artist] = [Patch(color=colors.ours, label="ours (faster)")]
+    entries: list[Artist] = [Patch(color=colors.ours, label="ours")]
     verdicts = {pair.verdict for each in found for pair in each.compared}
     if verdicts:
         mark: dict[str, Any] = {

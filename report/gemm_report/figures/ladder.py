@@ -103,7 +103,7 @@ def draw(record: Record, colors: Colors, precision: str) -> Figure:
     title = f"From {first.kernel} to {last.kernel} {count}"
     if library and len(found) > 1:
         share = f"{100 * rate(last) / rate(library):.0f} % of {_name(library)}"
-        title = f"From a naive kernel to {share} {count}"
+        title = f"From {first.kernel} to {share} {count}"
     subtitle = (
         f"{precision_name(precision)}, {last.shape.replace('x', ' × ')}, {record.device.name}. "
     )

@@ -56,8 +56,8 @@ def add(command: argparse.ArgumentParser) -> None:
     option("--record", metavar="RECORD", help=said, type=Path)
     said = "counters.json that -o kept, or a report of ncu (.ncu-rep), for the row in --record"
     option("--counters", metavar="FILE", help=said, type=Path)
-    said = "keep the page, its JSON, the record with the counted bytes, counters.json and a figure "
-    said += "of the memory traffic there"
+    said = "keep the page there (index.html), as text and JSON too, the record with the counted "
+    said += "bytes, counters.json and a figure of the memory traffic"
     option("-o", "--output", metavar="DIR", help=said, type=Path)
     form = command.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown")
@@ -141,13 +141,16 @@ def _tell(
     sys.stdout.write(forms[f"explain.{kind}"])
     if options.output is None:
         return
-    from gemm_report.figures.write import write_figures
+    from gemm_report.explain.html_page import html_page
+    from gemm_report.pages.picture import write_pictures
 
     drawn = [
         replace(row, counted=counted_traffic(row, its))
         for row, its in zip(rows, counted.launches, strict=True)
     ]
-    write_figures(replace(record, rows=tuple(drawn)), options.output, only=["hierarchy"])
+    shown = replace(record, rows=tuple(drawn))
+    pictures = write_pictures(shown, options.output, ["hierarchy"])
+    forms["index.html"] = html_page(found[0], versus, interleaved, pictures)
     bytes_of = {str(row.identity): row.counted for row in drawn}
     forms["record.json"] = collect.with_counted(read_json(record.path, RECORD), bytes_of)
     if any(counted.launches):

@@ -198,6 +198,9 @@ def test_what_is_kept_is_explained_again_without_a_gpu(fake: Path, capsys: Captu
     assert "--gemm_versus=cuBLAS/math:default" in (fake / "gemm_bench.log").read_text()
     names = {path.name for path in out.iterdir()}
     assert names >= {"explain.txt", "explain.md", "explain.json", "hierarchy.png", "record.json"}
+    page = (out / "index.html").read_text(encoding="utf-8")
+    for said in ("WarpTile", "What limits it", "<svg ", "Observed", "Next"):
+        assert said in page, said
     assert "counted by ncu" in (out / "hierarchy.csv").read_text(encoding="utf-8")
     row = next(r for r in read_record(out / "record.json").rows if r.kernel == "WarpTile")
     assert row.counted

@@ -17,7 +17,7 @@ states, worst first:
   good       none of these
 
 examples:
-  gemm-report fleet run --nodes n1,n2,n3 --gpus 4 --picture fleet.png --json fleet.json
+  gemm-report fleet run --nodes n1,n2,n3 --gpus 4 --html fleet.html --json fleet.json
   gemm-report fleet run --before last-week
 
 exit codes:
@@ -62,6 +62,7 @@ def add(command: argparse.ArgumentParser) -> None:
     said += "bad, too"
     option("--before", type=Path, action="append", default=[], metavar="DIR", help=said)
     option("--json", type=Path, metavar="FILE", help="write everything that was found")
+    option("--html", type=Path, metavar="FILE", help="write a page for the browser")
     option("--picture", type=Path, metavar="FILE", help="write a node x GPU map (PNG)")
 
 
@@ -80,6 +81,10 @@ def run(options: argparse.Namespace) -> int:
     print(as_text(fleet))
     if options.json:
         options.json.write_text(as_json(fleet), encoding="utf-8")
+    if options.html:
+        from gemm_report.fleet.html_page import html_page
+
+        options.html.write_text(html_page(fleet), encoding="utf-8")
     if options.picture:
         from gemm_report.fleet.chart import write_map
 

@@ -1,10 +1,10 @@
 """The page of an explanation: as text, as Markdown, as JSON, all of one list of parts."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-from gemm_report.explain.diagnosis import Diagnosis, Finding, stall_ranking
+from gemm_report.explain.diagnosis import Diagnosis, Finding, Step, stall_ranking
 from gemm_report.explain.metrics import WORDS
 from gemm_report.explain.observations import Observations
 from gemm_report.record import Versus
@@ -50,33 +50,57 @@ def page(
 ) -> str:
     """For a terminal, or as Markdown for a note or an issue."""
     bold, item, indent, gap = ("**", "   - ", "", [""]) if markdown else ("", " " * 5, "  ", [])
-    seen, headline = found.seen, f"{found.name} on {found.seen.device}"
-    if seen.flop_per_second and seen.seconds:
-        rate = quantity(seen.flop_per_second, "FLOP/s")
-        headline += f": {rate}, {quantity(seen.seconds, 's')} per launch"
-    lines = [f"{'## ' if markdown else ''}{headline}", ""]
+    lines = [f"{'## ' if markdown else ''}{headline(found)}", ""]
     for i, finding in enumerate(found.diagnosis.findings, 1):
-        lines.append(f"{i}. {bold}{finding.title}{bold}{_label(finding)}")
+        label = "".join(f" ({each})" for each in labels(finding))
+        lines.append(f"{i}. {bold}{finding.title}{bold}{label}")
         lines += [item + each for each in finding.evidence]
     lines += ["", "Next:", *gap] if found.diagnosis.steps else []
     for i, step in enumerate(found.diagnosis.steps, 1):
-        lines.append(f"{indent}{i}. {step.text}{f' ({step.rung})' if step.rung else ''}")
+        lines.append(f"{indent}{i}. {step_text(step)}")
+    for title, head, rows in tables(found, versus):
+        grid = markdown_table(head, rows) if markdown else columns([head, *rows], 1)
+        lines += ["", f"{title}:", *gap, grid]
+    if interleaved:
+        lines += ["", compared(found, interleaved)]
+    return "\n".join([*lines, "", found.how]) + "\n"
+
+
+def headline(found: Explanation) -> str:
+    """What ran where, and how fast."""
+    seen, said = found.seen, f"{found.name} on {found.seen.device}"
+    if seen.flop_per_second and seen.seconds:
+        rate = quantity(seen.flop_per_second, "FLOP/s")
+        said += f": {rate}, {quantity(seen.seconds, 's')} per launch"
+    return said
+
+
+def step_text(step: Step) -> str:
+    """With the rung that shows it."""
+    return step.text + (f" ({step.rung})" if step.rung else "")
+
+
+def compared(found: Explanation, interleaved: Versus) -> str:
+    """The ratio of speeds with its interval."""
+    interval = f"({interleaved.low:.3f} to {interleaved.high:.3f})"
+    said = f"{found.name} over {interleaved.kernel}, interleaved"
+    return f"{said}: {times(interleaved.ratio)} {interval}"
+
+
+def tables(
+    found: Explanation, versus: Explanation | None
+) -> list[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
+    """Title, head and rows of those that have rows."""
     shown = [found] + ([versus] if versus else [])
     facts = [_facts(each.seen) for each in shown]
     names = dict.fromkeys(name for its in facts for name in its)
     observed = [(name, *(its.get(name, "-") for its in facts)) for name in names]
-    for title, head, rows in (
-        ("Bytes per launch, and the bandwidth of each level", _LEVEL_HEAD, _levels(found.seen)),
+    levels = "Bytes per launch, and the bandwidth of each level"
+    both = [
+        (levels, _LEVEL_HEAD, _levels(found.seen)),
         ("Observed", ("", *(each.name for each in shown)), observed),
-    ):
-        if rows:
-            grid = markdown_table(head, rows) if markdown else columns([head, *rows], 1)
-            lines += ["", f"{title}:", *gap, grid]
-    if interleaved:
-        ratio = times(interleaved.ratio)
-        interval = f"({interleaved.low:.3f} to {interleaved.high:.3f})"
-        lines += ["", f"{found.name} over {interleaved.kernel}, interleaved: {ratio} {interval}"]
-    return "\n".join([*lines, "", found.how]) + "\n"
+    ]
+    return [each for each in both if each[2]]
 
 
 def as_json(found: Explanation, versus: Explanation | None = None) -> str:
@@ -98,11 +122,12 @@ def _plain(found: Explanation) -> dict[str, object]:
     }
 
 
-def _label(finding: Finding) -> str:
+def labels(finding: Finding) -> list[str]:
+    """What it could save, and whether it is modelled."""
     what = f"could save {percent(finding.share)}" if finding.is_fault else ""
     if finding.kind == "spills" and finding.modelled:
         what = "at an unknown cost"
-    return "".join(f" ({each})" for each in (what, "modelled" if finding.modelled else "") if each)
+    return [each for each in (what, "modelled" if finding.modelled else "") if each]
 
 
 def _levels(seen: Observations) -> list[tuple[str, ...]]:

@@ -1,6 +1,7 @@
 """The map of a fleet: a line for each node, a cell for each of its GPUs."""
 
 from pathlib import Path
+from typing import IO
 
 import matplotlib.style
 from matplotlib.figure import Figure
@@ -14,8 +15,8 @@ _DARKEST = 0.1  # a loss of this and more
 _MOST_NODES = 200  # a picture has 65,536 pixels at most
 
 
-def write_map(fleet: Fleet, path: Path) -> None:
-    """A PNG: the worst case of each GPU against the others; bad GPUs are framed."""
+def write_map(fleet: Fleet, to: Path | IO[str], form: str = "png") -> None:
+    """The worst case of each GPU against the others; bad GPUs are framed."""
     changes: dict[str, float] = {}
     for (key, _), worst in fleet.changes().items():
         changes[key] = min(worst, changes.get(key, worst))
@@ -42,4 +43,4 @@ def write_map(fleet: Fleet, path: Path) -> None:
     with matplotlib.style.context(STYLE):
         figure = Figure(figsize=drawn.size, layout="constrained")
         draw_map(figure.subplots(), drawn)
-        figure.savefig(path, metadata={"Software": None})
+        figure.savefig(to, format=form, metadata={"Date" if form == "svg" else "Software": None})

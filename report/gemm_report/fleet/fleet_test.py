@@ -244,14 +244,19 @@ def test_exit_codes_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     gpus = healthy(8)
     good = write_fleet(tmp_path / "good", gpus)
     assert report(good, "--gpus", 8)[0] == 0
-    assert main(["fleet", str(good), "--picture", str(tmp_path / "map.png")]) == 0
+    files = ["--picture", str(tmp_path / "map.png"), "--html", str(tmp_path / "good.html")]
+    assert main(["fleet", str(good), *files]) == 0
+    assert "8 good" in (tmp_path / "good.html").read_text(encoding="utf-8")
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
     assert report(write_fleet(tmp_path / "one", gpus[:1]))[0] == 2
     halves = [slower(gpu, PRODUCTS, 0.1 * (i % 2)) for i, gpu in enumerate(gpus)]
     assert report(write_fleet(tmp_path / "halves", halves))[0] == 2
     assert "unclear    Best/f32" in capsys.readouterr().out
     gpus[3] = slower(gpus[3], PRODUCTS, 0.1)
-    code, found = report(write_fleet(tmp_path / "bad", gpus), "--before", good)
+    html = tmp_path / "bad.html"
+    code, found = report(write_fleet(tmp_path / "bad", gpus), "--before", good, "--html", html)
+    page = html.read_text(encoding="utf-8")
+    assert 'class="badge bad">slow</span>' in page and "against its earlier runs" in page
     said = capsys.readouterr().out
     assert (code, found[0]["state"], found[0]["pci_bus_id"]) == (1, "slow", gpus[3].bus)
     assert "rerun alone: srun -w n0001" in said

@@ -30,7 +30,7 @@ def worst_first(fleet: Fleet) -> list[Gpu]:
 
 def as_text(fleet: Fleet) -> str:
     """The groups, what is bad and why, what to do next, and the variation of each case."""
-    parts = [_head(fleet)]
+    parts = [head(fleet)]
     mark = toned(f"{'unclear':9}", Tone.WARN)
     parts.append("\n".join(f"{mark}  {printable(each)}" for each in fleet.unclear))
     bad = [gpu for gpu in worst_first(fleet) if state_of(gpu) not in ("unclear", "good")]
@@ -39,13 +39,15 @@ def as_text(fleet: Fleet) -> str:
         parts.append(_next(fleet, [gpu for gpu in bad if state_of(gpu) in BAD]))
     for group in dict.fromkeys(case.group for case in fleet.cases):
         cases = [case for case in fleet.cases if case.group == group]
-        parts.append(f"{group}, {max(len(case.gpus) for case in cases)} GPUs:\n{_variation(cases)}")
+        lines = columns(variation(cases), left=1)
+        parts.append(f"{group}, {max(len(case.gpus) for case in cases)} GPUs:\n{lines}")
     if fleet.cases:
         parts.append(_LEGEND)
     return "\n\n".join(filter(None, parts))
 
 
-def _head(fleet: Fleet) -> str:
+def head(fleet: Fleet) -> str:
+    """How many GPUs are in which state."""
     states = Counter(map(state_of, fleet.gpus))
     nodes = len({gpu.node for gpu in fleet.gpus})
     said = ", ".join(f"{states[state]} {state}" for state in reversed(STATES) if states[state])
@@ -74,18 +76,19 @@ def _next(fleet: Fleet, bad: Sequence[Gpu]) -> str:
         srun = f"srun -w {name} -N1 -n1 --exclusive --gpus-per-node={most}"
         lines.append(f"  rerun alone: {srun} tools/fleet AGAIN --one-at-a-time{chosen}")
         lines.append(f"  if it stays: scontrol update NodeName={name} State=DRAIN Reason={reason}")
-    head = "Next (AGAIN is a new folder; on the host itself without srun):"
-    return "\n".join([head, *lines]) if lines else ""
+    title = "Next (AGAIN is a new folder; on the host itself without srun):"
+    return "\n".join([title, *lines]) if lines else ""
 
 
-def _variation(cases: Sequence[Case]) -> str:
+def variation(cases: Sequence[Case]) -> list[list[str]]:
+    """A head, and a line for each case."""
     lines = [["case", "median", "spread", "seen from", "slowest", "fastest"]]
     for case in cases:
         unit = "B/s" if case.name.startswith(("DRAM", "L2", "PCIe", LINKS, "Shared")) else "FLOP/s"
         cells = [case.name, quantity(case.median, unit), f"{100 * case.spread:.2f} %"]
         ends = case.limit, case.changes.min(), case.changes.max()
         lines.append([*cells, *(percent(float(end)) for end in ends)])
-    return columns(lines, left=1)
+    return lines
 
 
 def as_json(fleet: Fleet) -> str:

@@ -1,15 +1,18 @@
 """Figures of matplotlib inside a page, in light and in dark."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from markupsafe import escape
 from matplotlib.figure import Figure
 
 from gemm_report.figures.page import Sheet
 from gemm_report.figures.palette import LIGHT
+from gemm_report.figures.write import FORMATS, drawings, write_figure
 from gemm_report.pages.render import Html
+from gemm_report.record import Record
 from gemm_report.text import precision_name, visible
 
 # At the end of a name; every precision has a digit.
@@ -46,6 +49,17 @@ class Picture:
         kind, precision = _OF_PRECISION.sub("", self.name), _OF_PRECISION.search(self.name)
         title = _TITLES.get(kind, kind.replace("_", " ").capitalize())
         return f"{title}, {precision_name(precision[1])}" if precision else title
+
+
+def write_pictures(record: Record, folder: Path, names: Iterable[str]) -> list[Picture]:
+    """The figures of these names that the record has, written to the folder."""
+    pictures, drawn = [], drawings(record)
+    for name in filter(drawn.__contains__, names):
+        paths = {end: folder / f"{name}.{end}" for end in FORMATS}
+        marks = spots(write_figure(drawn[name], record, list(paths.values())))
+        svg, caption = paths["svg"].read_text(encoding="utf-8"), drawn[name].caption
+        pictures.append(Picture(name, caption, inline(name, caption, svg, marks)))
+    return pictures
 
 
 def spots(drawn: Figure) -> list[Spot]:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gemm_report.figures.roofs import MEASURED, compute_roofs, kind, memory_roofs
-from gemm_report.figures.write import FORMATS, MOST, drawings, write_figure
+from gemm_report.figures.write import FORMATS, MOST, drawings
 from gemm_report.notes import settings
 from gemm_report.pages.answer import answer
 from gemm_report.pages.matrix import matrix, problems
-from gemm_report.pages.picture import Picture, inline, spots
+from gemm_report.pages.picture import Picture, write_pictures
 from gemm_report.pages.render import (
     Cell,
     Column,
@@ -35,12 +35,7 @@ from gemm_report.text import (
 
 def write_page(record: Record, folder: Path) -> Path:
     """The page of one record, and the figures that it shows and links; the page's path."""
-    pictures = []
-    for name, drawing in list(drawings(record).items())[:MOST]:
-        paths = {end: folder / f"{name}.{end}" for end in FORMATS}
-        marks = spots(write_figure(drawing, record, list(paths.values())))
-        svg = inline(name, drawing.caption, paths["svg"].read_text(encoding="utf-8"), marks)
-        pictures.append(Picture(name, drawing.caption, svg))
+    pictures = write_pictures(record, folder, list(drawings(record))[:MOST])
     page = folder / "index.html"
     page.write_text(record_page(record, pictures), encoding="utf-8")
     return page

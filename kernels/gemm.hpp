@@ -2,10 +2,12 @@
 //
 // A is m x k, B is k x n, C is m x n, all dense and row-major, except that A or B may be stored
 // transposed (Layout). m, n, k >= 1. Offsets need 64 bits: matrices may have more than 2^31
-// elements.
+// elements. A batch is so many products of one size: all A are one after another without a gap, so
+// are all B and all C.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -24,7 +26,7 @@ using Stream = CUstream_st*;
 
 // How A and B are stored, A's letter first: n as they are, t transposed. A of layout tn is k x m
 // and row-major, its columns contiguous.
-enum class Layout { nn, nt, tn, tt };
+enum class Layout : std::int16_t { nn, nt, tn, tt };
 
 constexpr bool transposes_a(Layout layout) { return layout == Layout::tn || layout == Layout::tt; }
 constexpr bool transposes_b(Layout layout) { return layout == Layout::nt || layout == Layout::tt; }
@@ -33,11 +35,25 @@ struct Problem {
   std::int64_t m, n, k;
   Precision precision;
   Layout layout = Layout::nn;
+  std::int32_t batch = 1;  // products, at least 1
   bool operator==(const Problem&) const = default;
 };
+// Kernels take it by value: with another size their machine code would change.
+static_assert(sizeof(Problem) == 32);
+
+// Elements of all A, all B and all C of a batch.
+constexpr std::int64_t elements_of_a(const Problem& p) { return p.batch * p.m * p.k; }
+constexpr std::int64_t elements_of_b(const Problem& p) { return p.batch * p.k * p.n; }
+constexpr std::int64_t elements_of_c(const Problem& p) { return p.batch * p.m * p.n; }
+
+// A product of a batch, alone.
+constexpr Problem one_of(Problem p) {
+  p.batch = 1;
+  return p;
+}
 
 // Operations of the problem itself, without the padding of tiles; integer operations count alike.
-constexpr double flop(const Problem& p) { return 2.0 * p.m * p.n * p.k; }
+constexpr double flop(const Problem& p) { return 2.0 * p.batch * p.m * p.n * p.k; }
 
 // The number of parts that cover the whole.
 constexpr std::int64_t ceil_div(std::int64_t whole, std::int64_t part) {
@@ -47,8 +63,8 @@ constexpr std::int64_t ceil_div(std::int64_t whole, std::int64_t part) {
 // Each input read once, the output written once.
 constexpr double bytes_minimum(const Problem& p) {
   const PrecisionTraits& traits = traits_of(p.precision);
-  return traits.input_bytes * (1.0 * p.m * p.k + 1.0 * p.k * p.n) +
-         traits.output_bytes * (1.0 * p.m * p.n);
+  return p.batch * (traits.input_bytes * (1.0 * p.m * p.k + 1.0 * p.k * p.n) +
+                    traits.output_bytes * (1.0 * p.m * p.n));
 }
 
 // The device properties that kernels use.
@@ -90,6 +106,14 @@ struct Operands {
   void* c;
 };
 
+// Those of product `which` of a batch, from 0.
+inline Operands operands_of_product(const Problem& p, const Operands& all, std::int64_t which) {
+  const PrecisionTraits& traits = traits_of(p.precision);
+  return {static_cast<const std::byte*>(all.a) + which * p.m * p.k * traits.input_bytes,
+          static_cast<const std::byte*>(all.b) + which * p.k * p.n * traits.input_bytes,
+          static_cast<std::byte*>(all.c) + which * p.m * p.n * traits.output_bytes};
+}
+
 // The timed step. It only enqueues on the stream (on a CPU: computes). It may run any number of
 // times, one launch after another: launches may share a workspace.
 using Launch = std::function<void(Stream)>;
@@ -125,6 +149,9 @@ struct Parameter {
   std::string name, value;
 };
 
+// Whether a kernel computes a batch: never, as well as one product, or nothing else.
+enum class Batches { none, also, only };
+
 struct Kernel {
   std::string name;                   // "Tiled", as in --benchmark_filter and in figures
   std::vector<Parameter> parameters;  // "tile:16": distinguishes variants of a kernel
@@ -135,6 +162,7 @@ struct Kernel {
   bool rearranges = false;  // prepare copies A or B into another layout, again for new values
   std::vector<Precision> precisions;           // those that it supports
   std::vector<Layout> layouts = {Layout::nn};  // those that it supports
+  Batches batches = Batches::none;             // registration completes `unsupported` by it
 
   // The reason why it cannot run this problem on this device, or nothing. Null: it runs everywhere.
   std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported;

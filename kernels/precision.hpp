@@ -22,7 +22,7 @@ namespace gemm {
 // f64emulated: FP64 as fixed-point numbers of 55 bits and a sign, scaled by row and column, in
 // seven slices for INT8 tensor cores: 28 products of slices. Errors are of the largest element of a
 // row.
-enum class Precision {
+enum class Precision : std::int16_t {
   f32,
   tf32,
   tf32x3,

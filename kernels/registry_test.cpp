@@ -82,6 +82,32 @@ TEST(Registry, LabelsCarryTheParameters) {
   EXPECT_EQ(kernel.label(), "Tiled/tile:16/stages:3");
 }
 
+// Each kernel says in a line which of a batch and of one product it does not take.
+TEST(Registry, KernelsSayWhetherTheyTakeABatch) {
+  for (const RegisteredKernel& kernel : registry()) {
+    const auto why = [&](std::int32_t batch) {
+      const Problem p{64, 64, 64, kernel.precisions[0], kernel.layouts[0], batch};
+      return kernel.unsupported ? kernel.unsupported(p, Device{}).value_or("") : "";
+    };
+    EXPECT_EQ(why(3) == "takes no batch", kernel.batches == Batches::none) << kernel.label();
+    EXPECT_EQ(why(1) == "takes only a batch", kernel.batches == Batches::only) << kernel.label();
+  }
+}
+
+TEST(Problem, OfABatchHasTheWorkAndTheBytesOfAllItsProducts) {
+  const Problem one{3, 5, 7, Precision::bf16}, batch{3, 5, 7, Precision::bf16, Layout::nn, 4};
+  EXPECT_EQ(one_of(batch), one);
+  EXPECT_EQ(flop(batch), 4 * flop(one));
+  EXPECT_EQ(bytes_minimum(batch), 4 * bytes_minimum(one));
+  EXPECT_EQ(elements_of_c(batch), 60);
+  const std::byte a[4 * 21 * 2]{}, b[4 * 35 * 2]{};
+  std::byte c[4 * 15 * 2]{};
+  const Operands last = operands_of_product(batch, {a, b, c}, 3);
+  EXPECT_EQ(last.a, a + 3 * 21 * 2);
+  EXPECT_EQ(last.b, b + 3 * 35 * 2);
+  EXPECT_EQ(last.c, c + 3 * 15 * 2);
+}
+
 TEST(Tuning, TakesTheFirstPointThatSupportsTheProblem) {
   const auto point = [](std::string tile, std::vector<Layout> layouts) {
     return Kernel{.name = "K",

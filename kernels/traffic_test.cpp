@@ -115,16 +115,16 @@ TEST(Traffic, EveryKernelForCudaCoresHasAModel) {
 
 // Every element must be loaded at least once.
 TEST(Traffic, IsFiniteAndNoLessThanCompulsory) {
-  constexpr std::int64_t kSizes[][3] = {{1, 1, 1},       {1, 300, 5},        {300, 1, 5},
-                                        {33, 65, 17},    {64, 96, 128},      {255, 257, 9},
-                                        {8, 8, 2049},    {4092, 4092, 4092}, {46400, 46400, 8},
-                                        {4, 1 << 20, 3}, {70000, 8, 32768}};
+  constexpr std::int64_t kSizes[][4] = {
+      {1, 1, 1, 1},         {1, 300, 5, 1},     {300, 1, 5, 1},       {33, 65, 17, 1},
+      {64, 96, 128, 1},     {255, 257, 9, 1},   {8, 8, 2049, 1},      {4092, 4092, 4092, 1},
+      {46400, 46400, 8, 1}, {4, 1 << 20, 3, 1}, {70000, 8, 32768, 1}, {33, 65, 64, 1000}};
   for (const RegisteredKernel& kernel : registry()) {
     if (!kernel.traffic) continue;
     for (const Precision precision : kernel.precisions)
       for (const Layout layout : kernel.layouts)
-        for (const auto& [m, n, k] : kSizes) {
-          const Problem p{m, n, k, precision, layout};
+        for (const auto& [m, n, k, batch] : kSizes) {
+          const Problem p{m, n, k, precision, layout, static_cast<std::int32_t>(batch)};
           if (kernel.unsupported && kernel.unsupported(p, kHopper)) continue;
           const Traffic traffic = kernel.traffic(p, kHopper);
           EXPECT_TRUE(std::isfinite(traffic.dram + traffic.l2 + traffic.shared)) << kernel.label();

@@ -23,12 +23,13 @@ std::string Case::kernel_name() const {
 
 std::string Case::size() const {
   const bool cube = problem.m == problem.n && problem.n == problem.k;
-  return cube ? std::to_string(problem.m) : name_of(Shape{problem.m, problem.n, problem.k});
+  const std::string whole = name_of(shape_of(problem)), edge = "x" + std::to_string(problem.m);
+  return cube ? whole.substr(0, whole.size() - 2 * edge.size()) : whole;
 }
 
 std::string Case::name() const {
   return kernel_name() + "/" + std::string(traits_of(problem.precision).name) + "/" +
-         name_of(Shape{problem.m, problem.n, problem.k});
+         name_of(shape_of(problem));
 }
 
 std::vector<Case> make_cases(const std::vector<Shape>& shapes,
@@ -46,8 +47,10 @@ std::vector<Case> make_cases(const std::vector<Shape>& shapes,
       for (const PrecisionTraits& traits : kPrecisions) {
         if (!precisions.empty() && !has(precisions, traits.precision)) continue;
         for (const RegisteredKernel* kernel : kernels)
-          if (has(kernel->precisions, traits.precision) && has(kernel->layouts, layout))
-            cases.push_back({kernel, {shape.m, shape.n, shape.k, traits.precision, layout}});
+          if (has(kernel->precisions, traits.precision) && has(kernel->layouts, layout) &&
+              (shape.batch > 1 || kernel->batches != Batches::only))
+            cases.push_back(
+                {kernel, {shape.m, shape.n, shape.k, traits.precision, layout, shape.batch}});
       }
     }
   return cases;
@@ -74,7 +77,7 @@ bool is_meant(const std::string& name, const RegisteredKernel& kernel) {
 std::vector<Case> baselines_of(const Case& which, const std::string& versus, bool variants) {
   const Problem& p = which.problem;
   const auto all =
-      make_cases({{p.m, p.n, p.k}}, {p.precision}, which.kernel->runs_on, variants, {p.layout});
+      make_cases({shape_of(p)}, {p.precision}, which.kernel->runs_on, variants, {p.layout});
   std::vector<Case> baselines;
   for (const std::string& name : parts_of(versus))
     for (const Case& one : all)

@@ -17,7 +17,7 @@ struct Case {
   // "Tiled/tile:16/f32/1024x1024x768", "Tiled/tile:16/layout:nt/f32/1024x1024x768" where it is not
   // nn
   std::string name() const;
-  // What is before the precision, and the size: "4096", "64x8192x512".
+  // What is before the precision, and the size: "4096", "64x8192x512", "batched:16x512".
   std::string kernel_name() const;
   std::string size() const;
   bool operator==(const Case&) const = default;

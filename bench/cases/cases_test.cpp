@@ -38,6 +38,25 @@ TEST(Case, IsNamedAfterKernelParametersLayoutPrecisionAndShape) {
             "Tiled/tile:16/f32/1024x1024x768");
   EXPECT_EQ((Case{&ours(), {64, 32, 16, Precision::bf16, Layout::nt}}.name()),
             "Tiled/tile:16/layout:nt/bf16/64x32x16");
+  const Case batch{&ours(), {512, 512, 512, Precision::f32, Layout::nn, 16}};
+  EXPECT_EQ(batch.name(), "Tiled/tile:16/f32/batched:16x512x512x512");
+  EXPECT_EQ(batch.size(), "batched:16x512");
+  EXPECT_EQ((Case{&ours(), {4, 5, 6, Precision::f32, Layout::nn, 16}}.size()), "batched:16x4x5x6");
+  EXPECT_EQ((Case{&ours(), {512, 512, 512, Precision::f32}}.size()), "512");
+}
+
+TEST(Cases, OfABatchAreNotThoseOfOneProduct) {
+  const auto has = [](const Shape& shape, std::string_view kernel) {
+    return std::ranges::count(make_cases({shape}, {}, Device::Kind::cpu), kernel,
+                              [](const Case& one) { return one.kernel->name; });
+  };
+  for (const char* kernel : {"CpuNaive", "CpuBlocked"}) {
+    EXPECT_EQ(has({8, 8, 8}, kernel), 1);
+    EXPECT_EQ(has({8, 8, 8, 3}, kernel), 1);
+  }
+  for (const auto kind : {Device::Kind::cpu, Device::Kind::gpu})
+    for (const Case& one : make_cases({{8, 8, 8}}, {}, kind, true, {}))
+      EXPECT_NE(one.kernel->batches, Batches::only) << one.name();
 }
 
 TEST(Cases, AreOfTheLayoutsThatAKernelHas) {
@@ -83,6 +102,8 @@ TEST(Versus, TakesAllThatAreNamedOnTheSameProblem) {
   };
   const Problem p{8, 9, 10, Precision::f32};
   EXPECT_EQ(baselines(p, "CpuNaive"), std::vector<std::string>{"CpuNaive/f32/8x9x10"});
+  EXPECT_EQ(baselines({8, 9, 10, Precision::f32, Layout::nn, 3}, "CpuNaive"),
+            std::vector<std::string>{"CpuNaive/f32/batched:3x8x9x10"});
   EXPECT_EQ(baselines(p, "CpuNaive,CpuBlocked,CpuNaive"),
             (std::vector<std::string>{"CpuNaive/f32/8x9x10", "CpuBlocked/f32/8x9x10"}));
   for (const Problem& other :

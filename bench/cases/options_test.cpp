@@ -41,8 +41,19 @@ TEST(Shapes, ReadsCubesBoxesAndLists) {
   EXPECT_EQ(name_of(shapes("2x3x4")[0]), "2x3x4");
 }
 
+TEST(Shapes, ReadsBatches) {
+  EXPECT_EQ(shapes("batched:16x512,512,batched:2x3x4x5"),
+            (std::vector<Shape>{{512, 512, 512, 16}, {512, 512, 512}, {3, 4, 5, 2}}));
+  EXPECT_EQ(shapes("batched:1x8"), shapes("8")) << "one product is no batch";
+  EXPECT_EQ(name_of(shapes("batched:2x3x4x5")[0]), "batched:2x3x4x5");
+  for (const Shape& shape : shapes("batched")) {
+    EXPECT_GT(shape.batch, 1);
+    EXPECT_EQ(shapes(name_of(shape)), std::vector{shape});
+  }
+}
+
 TEST(Shapes, KnowsTheNamedSets) {
-  for (const char* set : {"default", "square", "quick", "ragged", "skinny", "layers"}) {
+  for (const char* set : {"default", "square", "quick", "ragged", "skinny", "batched", "layers"}) {
     EXPECT_FALSE(parse_shapes(set, Device::Kind::gpu).empty());
     EXPECT_FALSE(parse_shapes(set, Device::Kind::cpu).empty());
   }
@@ -63,7 +74,8 @@ TEST(Shapes, DrawsThemLogUniformWithinTheirLimits) {
   const auto drawn = shapes("random:10000:7");
   double octaves = 0, sixteens = 0;
   std::int64_t least = 1 << 20, most = 0;
-  for (const auto& [m, n, k] : drawn) {
+  for (const auto& [m, n, k, batch] : drawn) {
+    EXPECT_EQ(batch, 1);
     const double flop =
         2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     EXPECT_TRUE(flop >= 1e8 && flop <= 5e12) << m << "x" << n << "x" << k;
@@ -84,6 +96,7 @@ TEST(Shapes, ReadsAJsonFile) {
     std::ofstream(path) << text;
     return path.string();
   };
+  EXPECT_EQ(shapes(with(R"(["batched:3x8"])")), (std::vector<Shape>{{8, 8, 8, 3}}));
   EXPECT_EQ(shapes(with(R"(["7", "2x3x4", [5, 6, 7]])")),
             (std::vector<Shape>{{7, 7, 7}, {2, 3, 4}, {5, 6, 7}}));
   for (const char* bad :
@@ -115,7 +128,20 @@ TEST(Shapes, RefusesWhatIsNoneInOneLineThatNamesIt) {
                           "random:0:1",
                           "random:5:1:2",
                           "random:5:-1",
-                          "random:5:1x"}) {
+                          "random:5:1x",
+                          "batched:",
+                          "batched:16",
+                          "batched:16x",
+                          "batched:x512",
+                          "batched:0x512",
+                          "batched:16x0",
+                          "batched:16x512x512",
+                          "batched:16x8x8x8x8",
+                          "batched:2147483648x8",
+                          "batched:99999999999999999999x8",
+                          "batched:a8x8",
+                          "batched 16x512",
+                          "grouped:16x512"}) {
     const std::string message = refusal([&] { shapes(bad); });
     EXPECT_FALSE(message.empty()) << bad;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;

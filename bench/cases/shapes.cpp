@@ -42,6 +42,14 @@ constexpr Set kSets[] = {
      "512x8x500000,1024x16x500000,7680x1x2560,3072x4x1024,512x1500x2816,2097152x128x128,"
      "70000x64x64",
      "1024x16x1024,16x1024x1024,16x16x10000"},
+    // Small cubes, and what attention multiplies for each head. Queries by keys, then by values, of
+    // 32 heads of 128 at 2048 tokens (Llama 3.1 8B). For 64 tokens that are decoded, the two
+    // products by which latent attention goes to a latent vector of 512 and back, of 128 heads of
+    // 128 (DeepSeek V3).
+    {"batched",
+     "batched:16x512,batched:64x256,batched:8x1024,batched:32x2048x2048x128,"
+     "batched:32x2048x128x2048,batched:128x64x512x128,batched:128x64x128x512",
+     "batched:16x128,batched:4x256,batched:8x256x256x64,batched:8x256x64x256"},
 };
 
 // The weights (n x k) of a layer of an open model, query, key and value together as well as gate
@@ -97,7 +105,8 @@ constexpr Layer kLayers[] = {
 };
 
 constexpr char kLayersName[] = "layers";
-constexpr std::string_view kRandom = "random:", kRandomForm = "random:N:SEED";
+constexpr std::string_view kRandom = "random:", kRandomForm = "random:N:SEED",
+                           kBatched = "batched:";
 
 // SplitMix64 (Steele, Lea and Flood 2014): the same numbers with every compiler.
 class Random {
@@ -137,21 +146,23 @@ Shape random_shape(Random& random) {
 
 [[noreturn]] void refuse(const std::string& item, const std::string& why) {
   throw std::invalid_argument("shape '" + item + "' " + why +
-                              ": write 256, MxNxK with each from 1 to 2147483647, a set (" +
+                              ": write 256, MxNxK with each from 1 to 2147483647, batched:16x256 "
+                              "or batched:16xMxNxK, a set (" +
                               names_of_sets() + ") or a .json file, separated by commas");
 }
 
-Shape checked(const std::string& item, std::vector<std::int64_t> sizes) {
+Shape checked(const std::string& item, std::vector<std::int64_t> sizes, std::int64_t batch = 1) {
   if (sizes.size() == 1) sizes.resize(3, sizes[0]);
   if (sizes.size() != 3) refuse(item, "needs one size or three");
-  for (const std::int64_t size : sizes)
+  for (const std::int64_t size : {sizes[0], sizes[1], sizes[2], batch})
     if (size < 1 || size > kLargest) refuse(item, "has a size out of range");
-  return {sizes[0], sizes[1], sizes[2]};
+  return {sizes[0], sizes[1], sizes[2], static_cast<std::int32_t>(batch)};
 }
 
 Shape parse_one(const std::string& item) {
+  const bool batched = item.starts_with(kBatched);
   std::vector<std::int64_t> sizes;
-  for (const std::string& part : parts_of(item, 'x')) {
+  for (const std::string& part : parts_of(item.substr(batched ? kBatched.size() : 0), 'x')) {
     std::int64_t size = 0;
     const char* end = part.data() + part.size();
     const auto [stop, error] = std::from_chars(part.data(), end, size);
@@ -160,7 +171,9 @@ Shape parse_one(const std::string& item) {
     sizes.push_back(size);
   }
   if (item.ends_with('x')) refuse(item, "is not a shape");
-  return checked(item, std::move(sizes));
+  if (!batched) return checked(item, std::move(sizes));
+  if (sizes.size() < 2) refuse(item, "needs the count of a batch and a size");
+  return checked(item, {sizes.begin() + 1, sizes.end()}, sizes[0]);
 }
 
 void add(std::vector<Shape>& shapes, const Shape& shape) {
@@ -225,7 +238,10 @@ std::string names_of_sets() {
 }
 
 std::string name_of(const Shape& shape) {
-  return std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
+  const std::string batch =
+      shape.batch == 1 ? "" : std::string(kBatched) + std::to_string(shape.batch) + "x";
+  return batch + std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
+         std::to_string(shape.k);
 }
 
 std::vector<Shape> parse_shapes(const std::string& text, Device::Kind kind) {

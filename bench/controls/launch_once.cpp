@@ -28,27 +28,27 @@ constexpr const char* kUsage =
     "launch_once twin NAME          runs its right twin; 1 if that is wrong\n";
 
 // Odd sizes; multiples of 4, for vectors, that no tile divides; multiples of every tile and few
-// columns or rows, for kernels that take nothing else.
-constexpr Shape kShapes[] = {{127, 129, 65}, {33, 65, 17},  {132, 136, 68},
-                             {128, 256, 64}, {130, 5, 257}, {5, 130, 257}};
+// columns or rows, for kernels that take nothing else; batches.
+constexpr Shape kShapes[] = {{127, 129, 65}, {33, 65, 17},  {132, 136, 68},    {128, 256, 64},
+                             {130, 5, 257},  {5, 130, 257}, {130, 136, 72, 3}, {128, 129, 72, 3}};
 
 std::optional<std::string> launch_once(Backend& backend, const NegativeControl::Prepare& prepare,
                                        const Problem& p) {
   const PrecisionTraits& traits = traits_of(p.precision);
-  const auto matrix = [&](std::int64_t rows, std::int64_t columns, int bytes) {
-    return backend.allocate(rows * columns * bytes);
-  };
-  const Buffer a = matrix(p.m, p.k, traits.input_bytes), b = matrix(p.k, p.n, traits.input_bytes),
-               c = matrix(p.m, p.n, traits.output_bytes);
-  backend.fill(a.get(), traits.input, p.m * p.k, Fill::uniform, 1);
-  backend.fill(b.get(), traits.input, p.k * p.n, Fill::uniform, 2);
-  const Buffer reference = matrix(2 * p.m, p.n, sizeof(double));
+  const Buffer a = backend.allocate(elements_of_a(p) * traits.input_bytes),
+               b = backend.allocate(elements_of_b(p) * traits.input_bytes),
+               c = backend.allocate(elements_of_c(p) * traits.output_bytes);
+  backend.fill(a.get(), traits.input, elements_of_a(p), Fill::uniform, 1);
+  backend.fill(b.get(), traits.input, elements_of_b(p), Fill::uniform, 2);
+  const Buffer reference =
+      backend.allocate(2 * elements_of_c(p) * static_cast<std::int64_t>(sizeof(double)));
   auto* expected = reinterpret_cast<double*>(reference.get());
-  backend.reference(p, a.get(), b.get(), expected, expected + p.m * p.n);
+  double* const magnitude = expected + elements_of_c(p);
+  backend.reference(p, a.get(), b.get(), expected, magnitude);
 
   backend.run(prepare(p, backend.device(), {a.get(), b.get(), c.get()}));
   // Reads all of C, so that initcheck finds unwritten elements.
-  return complaint(p, backend.judge(p, c.get(), expected, expected + p.m * p.n, bound_for(p)));
+  return complaint(p, backend.judge(p, c.get(), expected, magnitude, bound_for(p)));
 }
 
 bool is_ours(const RegisteredKernel& kernel) {

@@ -97,6 +97,28 @@ Launch prepare(const Problem& p, const Device&, const Operands& o) {
   return launch<float>(naive<kDefect>, grid, kThreads, p, o);
 }
 
+// --- A batch, of which blockIdx.z counts the products --------------------------------------------
+
+enum class BatchDefect { none, last_skipped, b_of_next, b_of_first };
+
+template <BatchDefect kDefect>
+__global__ void batched(Problem p, const float* a, const float* b, float* c) {
+  const auto [row, column, inside] = element(p);
+  if (!inside) return;
+  const std::int64_t which = blockIdx.z;
+  const std::int64_t of_b = kDefect == BatchDefect::b_of_next    ? (which + 1) % p.batch
+                            : kDefect == BatchDefect::b_of_first ? 0
+                                                                 : which;
+  c[(which * p.m + row) * p.n + column] =
+      product(p, a + which * p.m * p.k, b + of_b * p.k * p.n, row, column, 0, p.k);
+}
+
+template <BatchDefect kDefect>
+Launch prepare_batched(const Problem& p, const Device&, const Operands& o) {
+  const int layers = p.batch - (kDefect == BatchDefect::last_skipped ? 1 : 0);
+  return launch<float>(batched<kDefect>, grid_of(p, static_cast<unsigned>(layers)), kThreads, p, o);
+}
+
 // --- A transposed beforehand --------------------------------------------------------------------
 
 enum class Transposed { right, reads_a, stride_k };
@@ -420,6 +442,14 @@ std::vector<NegativeControl> negative_controls() {
       {verdict}, prepare_layers<false>, prepare_layers<true>);
   add("WrongReduction", "half a block reads the other half's sums without waiting for them", small,
       {racecheck}, prepare_halves<false>, prepare_halves<true>);
+  const Problem batch{33, 65, 17, Precision::f32, Layout::nn, 5};
+  const auto batched_twin = prepare_batched<BatchDefect::none>;
+  add("WrongBatchSkipped", "leaves out the last product of a batch", batch, {verdict, initcheck},
+      prepare_batched<BatchDefect::last_skipped>, batched_twin);
+  add("WrongBatchNeighbour", "multiplies by the B of the next product", batch, {verdict},
+      prepare_batched<BatchDefect::b_of_next>, batched_twin);
+  add("WrongBatchStride", "multiplies each A by the first B, as with a stride of 0", batch,
+      {verdict}, prepare_batched<BatchDefect::b_of_first>, batched_twin);
   return all;
 }
 

@@ -36,11 +36,12 @@ namespace {
 __global__ void empty_kernel() {}
 
 template <typename T>
-__global__ void flip_kernel(T* matrix, std::int64_t rows, std::int64_t columns, Signs signs) {
+__global__ void flip_kernel(T* matrix, std::int64_t count, std::int64_t rows, std::int64_t columns,
+                            Signs signs) {
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t e = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; e < rows * columns;
-       e += stride)
-    if (signs.at(e / columns, e % columns) < 0) {
+  for (std::int64_t e = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+       e < count * rows * columns; e += stride)
+    if (signs.at(e / columns % rows, e % columns) < 0) {
       if constexpr (std::is_arithmetic_v<T>)
         matrix[e] = static_cast<T>(-matrix[e]);
       else
@@ -257,10 +258,11 @@ class CudaBackend : public Backend {
     check(cudaGetLastError());
   }
 
-  void flip(void* matrix, ElementType type, std::int64_t rows, std::int64_t columns,
-            const Signs& signs) override {
+  void flip(void* matrices, ElementType type, std::int64_t count, std::int64_t rows,
+            std::int64_t columns, const Signs& signs) override {
     with_type(type, [&]<typename T>(T) {
-      flip_kernel<<<blocks(), 256, 0, stream_>>>(static_cast<T*>(matrix), rows, columns, signs);
+      flip_kernel<<<blocks(), 256, 0, stream_>>>(static_cast<T*>(matrices), count, rows, columns,
+                                                 signs);
     });
     check(cudaGetLastError());
   }
@@ -287,10 +289,10 @@ class CudaBackend : public Backend {
     const OperandLayout at = ring.layout();
     auto pending = std::make_unique<Pending>(stream_, p, at, std::ssize(places), free_findings_);
     // As many at once as scratch memory holds.
-    const auto each = static_cast<std::int64_t>(sizeof(RowCheck)) * (p.m + p.k);
+    const auto each = static_cast<std::int64_t>(sizeof(RowCheck)) * (rows_of_c(p) + rows_of_b(p));
     constexpr std::int64_t kScratchBytes = 64 << 20;
     const auto at_once = std::clamp(kScratchBytes / each, std::int64_t{1}, std::ssize(places));
-    if (!all_exactly(p)) reserve_rows(at_once * (p.m + p.k));
+    if (!all_exactly(p)) reserve_rows(at_once * (rows_of_c(p) + rows_of_b(p)));
     Findings* const findings = reserve_findings();
     check(cudaMemsetAsync(findings, 0, sizeof(Findings) * places.size(), stream_));
     const auto each_chunk = [&](auto&& step) {
@@ -349,8 +351,11 @@ class CudaBackend : public Backend {
     const std::int64_t tiles = (p.m + kTile - 1) / kTile * ((p.n + kTile - 1) / kTile);
     if (tiles > 0x7fffffff) throw std::runtime_error("C is too large for the reference product");
     with_type(traits_of(p.precision).input, [&]<typename T>(T) {
-      reference_kernel<<<static_cast<unsigned>(tiles), kThreads, 0, stream_>>>(
-          p, static_cast<const T*>(a), static_cast<const T*>(b), expected, magnitude);
+      for (std::int64_t which = 0; which < p.batch; ++which)
+        reference_kernel<<<static_cast<unsigned>(tiles), kThreads, 0, stream_>>>(
+            p, static_cast<const T*>(a) + which * p.m * p.k,
+            static_cast<const T*>(b) + which * p.k * p.n, expected + which * p.m * p.n,
+            magnitude + which * p.m * p.n);
     });
     finish();
   }
@@ -367,7 +372,7 @@ class CudaBackend : public Backend {
 
   Verdict judge_rows(const Problem& p, const Operands& operands, std::uint64_t secret) override {
     const Places sets{operands.a, operands.b, operands.c, 0, {}};
-    reserve_rows(p.m + p.k);
+    reserve_rows(rows_of_c(p) + rows_of_b(p));
     Findings* const on_device = reserve_findings();
     check(cudaMemsetAsync(on_device, 0, sizeof(Findings), stream_));
     Findings found;
@@ -478,13 +483,13 @@ class CudaBackend : public Backend {
   void check_rows(const Problem& p, const Places& sets, unsigned count, std::uint64_t secret,
                   Findings* found) {
     auto* const b_rows = reinterpret_cast<RowCheck*>(rows_.get());
-    RowCheck* const rows = b_rows + count * p.k;
-    project_b_kernel<T>
-        <<<dim3(row_blocks(p.k), count), kRowThreads, 0, stream_>>>(p, sets, secret, b_rows);
-    project_a_kernel<T><<<dim3(row_blocks(p.m), count), kRowThreads, 0, stream_>>>(
+    RowCheck* const rows = b_rows + count * rows_of_b(p);
+    project_b_kernel<T><<<dim3(row_blocks(rows_of_b(p)), count), kRowThreads, 0, stream_>>>(
+        p, sets, secret, b_rows);
+    project_a_kernel<T><<<dim3(row_blocks(rows_of_c(p)), count), kRowThreads, 0, stream_>>>(
         p, sets, b_rows, share_of_size(p), rows);
-    judge_rows_kernel<Out<T>>
-        <<<dim3(row_blocks(p.m), count), kRowThreads, 0, stream_>>>(p, sets, secret, rows, found);
+    judge_rows_kernel<Out<T>><<<dim3(row_blocks(rows_of_c(p)), count), kRowThreads, 0, stream_>>>(
+        p, sets, secret, rows, found);
   }
   void finish() { stream_.finish(); }
   // The verdicts of all blocks.

@@ -165,13 +165,13 @@ class HostBackend : public Backend {
     for (std::int64_t i = 0; i < count; ++i) values[i] = fill_value(fill, seed, i);
   }
 
-  void flip(void* matrix, ElementType, std::int64_t rows, std::int64_t columns,
-            const Signs& signs) override {
-    auto* values = static_cast<float*>(matrix);
-#pragma omp parallel for if (rows * columns > kWorthThreads)
-    for (std::int64_t i = 0; i < rows; ++i)
+  void flip(void* matrices, ElementType, std::int64_t count, std::int64_t rows,
+            std::int64_t columns, const Signs& signs) override {
+    auto* values = static_cast<float*>(matrices);
+#pragma omp parallel for if (count * rows * columns > kWorthThreads)
+    for (std::int64_t i = 0; i < count * rows; ++i)
       for (std::int64_t j = 0; j < columns; ++j)
-        values[i * columns + j] *= static_cast<float>(signs.at(i, j));
+        values[i * columns + j] *= static_cast<float>(signs.at(i % rows, j));
   }
 
   void finish_all() override {}
@@ -190,7 +190,10 @@ class HostBackend : public Backend {
                          [=](std::int64_t at, float value) { to[at] = value; });
         return to;
       };
-      float *a = fill(set.a, p.m * p.k, values.a), *b = fill(set.b, p.k * p.n, values.b);
+      float *a = fill(set.a, elements_of_a(p), values.a),
+            *b = fill(set.b, elements_of_b(p), values.b);
+      a += sparse.which * p.m * p.k;
+      b += sparse.which * p.k * p.n;
       for (std::int64_t l = 0; l < p.k; ++l) {
         if (sparse.row >= 0 && !sparse.of_row.has(l)) a[index_in_a(p, sparse.row, l)] = 0;
         if (sparse.column >= 0 && !sparse.of_column.has(l)) b[index_in_b(p, l, sparse.column)] = 0;
@@ -203,7 +206,7 @@ class HostBackend : public Backend {
                                                 std::span<const std::int64_t> places,
                                                 std::uint64_t secret) override {
     auto found = std::make_unique<Known>();
-    const std::int64_t count = ring.problem.m * ring.problem.n, bytes = ring.layout().c_bytes;
+    const std::int64_t count = elements_of_c(ring.problem), bytes = ring.layout().c_bytes;
     std::vector<std::vector<float>> written;  // as the launches left them
     for (const std::int64_t place : places) {
       written.emplace_back(count);
@@ -226,44 +229,24 @@ class HostBackend : public Backend {
 
   void reference(const Problem& p, const void* a_, const void* b_, double* expected,
                  double* magnitude) override {
-    const auto* a = static_cast<const float*>(a_);
-    const auto* b = static_cast<const float*>(b_);
-    std::vector<float> transposed;  // so that the innermost loop walks along rows
-    if (transposes_b(p.layout)) {
-      transposed.resize(p.k * p.n);
-      for (std::int64_t l = 0; l < p.k; ++l)
-        for (std::int64_t j = 0; j < p.n; ++j) transposed[l * p.n + j] = b[index_in_b(p, l, j)];
-      b = transposed.data();
-    }
-#pragma omp parallel for schedule(dynamic) if (flop(p) > kWorthThreads)
-    for (std::int64_t i = 0; i < p.m; ++i) {
-      double* sums = expected + i * p.n;
-      double* sizes = magnitude + i * p.n;
-      std::fill_n(sums, p.n, 0.0);
-      std::fill_n(sizes, p.n, 0.0);
-      for (std::int64_t l = 0; l < p.k; ++l) {
-        const double scale = a[index_in_a(p, i, l)];
-        const float* row = b + l * p.n;
-#pragma omp simd
-        for (std::int64_t j = 0; j < p.n; ++j) {
-          const double product = scale * row[j];
-          sums[j] += product;
-          sizes[j] += std::fabs(product);
-        }
-      }
-    }
+    for (std::int64_t which = 0; which < p.batch; ++which)
+      reference_of_one(one_of(p), static_cast<const float*>(a_) + which * p.m * p.k,
+                       static_cast<const float*>(b_) + which * p.k * p.n,
+                       expected + which * p.m * p.n, magnitude + which * p.m * p.n);
   }
 
   Verdict judge(const Problem& p, const void* c_, const double* expected, const double* magnitude,
                 const Bound& bound, const Signs& signs) override {
     const auto* c = static_cast<const float*>(c_);
     Verdict verdict;
-#pragma omp parallel if (p.m * p.n > kWorthThreads)
+#pragma omp parallel if (elements_of_c(p) > kWorthThreads)
     {
       Verdict part;
 #pragma omp for nowait
-      for (std::int64_t i = 0; i < p.m * p.n; ++i)
-        part.add(i, c[i], signs.at(i / p.n, i % p.n) * expected[i], magnitude[i], bound);
+      for (std::int64_t i = 0; i < elements_of_c(p); ++i) {
+        const Place at = place_in_c(p, i);
+        part.add(i, c[i], signs.at(at.row, at.column) * expected[i], magnitude[i], bound);
+      }
 #pragma omp critical
       verdict.merge(part);
     }
@@ -297,6 +280,34 @@ class HostBackend : public Backend {
   }
 
  private:
+  static void reference_of_one(const Problem& p, const float* a, const float* b, double* expected,
+                               double* magnitude) {
+    std::vector<float> transposed;  // so that the innermost loop walks along rows
+    if (transposes_b(p.layout)) {
+      transposed.resize(p.k * p.n);
+      for (std::int64_t l = 0; l < p.k; ++l)
+        for (std::int64_t j = 0; j < p.n; ++j) transposed[l * p.n + j] = b[index_in_b(p, l, j)];
+      b = transposed.data();
+    }
+#pragma omp parallel for schedule(dynamic) if (flop(p) > kWorthThreads)
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      double* sums = expected + i * p.n;
+      double* sizes = magnitude + i * p.n;
+      std::fill_n(sums, p.n, 0.0);
+      std::fill_n(sizes, p.n, 0.0);
+      for (std::int64_t l = 0; l < p.k; ++l) {
+        const double scale = a[index_in_a(p, i, l)];
+        const float* row = b + l * p.n;
+#pragma omp simd
+        for (std::int64_t j = 0; j < p.n; ++j) {
+          const double product = scale * row[j];
+          sums[j] += product;
+          sizes[j] += std::fabs(product);
+        }
+      }
+    }
+  }
+
   // The values that renew() gives a matrix, without the sparse row or column.
   template <typename Use>
   static void for_each_renewed(Fill fill, std::uint64_t seed, std::int64_t count, Use&& use) {
@@ -341,9 +352,11 @@ class HostBackend : public Backend {
       add_exactly(part, p, a, b, c, sparse.has(p, index) ? narrow : bound, index, as_double);
     });
     for (std::int64_t j = 0; sparse.row >= 0 && j < p.n; ++j)
-      add_sparse(verdict, p, a, b, c, narrow, sparse.of_row, sparse.row, j, as_double);
+      add_sparse(verdict, p, a, b, c, narrow, sparse.of_row, sparse.which, sparse.row, j,
+                 as_double);
     for (std::int64_t i = 0; sparse.column >= 0 && i < p.m; ++i)
-      add_sparse(verdict, p, a, b, c, narrow, sparse.of_column, i, sparse.column, as_double);
+      add_sparse(verdict, p, a, b, c, narrow, sparse.of_column, sparse.which, i, sparse.column,
+                 as_double);
     if (!all_exactly(p)) verdict.merge(wrong_rows(p, a, b, c, secret));
     verdict.by_rows = true;
     // A zero of the sparse row or column is written over another value.
@@ -355,9 +368,10 @@ class HostBackend : public Backend {
       });
       return found.load();
     };
-    verdict.inputs_changed =
-        differ(a, p.m * p.k, values.a, [&](std::int64_t at) { return sparse.zeroes_a(p, at); }) ||
-        differ(b, p.k * p.n, values.b, [&](std::int64_t at) { return sparse.zeroes_b(p, at); });
+    verdict.inputs_changed = differ(a, elements_of_a(p), values.a,
+                                    [&](std::int64_t at) { return sparse.zeroes_a(p, at); }) ||
+                             differ(b, elements_of_b(p), values.b,
+                                    [&](std::int64_t at) { return sparse.zeroes_b(p, at); });
     const std::byte* const base = ring.base + place * ring.layout().total;
     verdict.outside_bytes = ring.layout().outside_bytes(
         [=](std::int64_t from, std::int64_t to) { return std::span(base + from, base + to); });
@@ -371,16 +385,16 @@ class HostBackend : public Backend {
     for (int v = 0; v < kVectors; ++v)
       for (std::int64_t j = 0; j < p.n; ++j) signs[v].push_back(sign_of(secret, j, v));
     const auto x = [&](std::int64_t column, int vector) { return signs[vector][column]; };
-    std::vector<RowCheck> b_rows(p.k);
-    in_threads(p.k, p.k * p.n, [&](std::int64_t from, std::int64_t end) {
+    std::vector<RowCheck> b_rows(rows_of_b(p));
+    in_threads(rows_of_b(p), elements_of_b(p), [&](std::int64_t from, std::int64_t end) {
       for (std::int64_t l = from; l < end; ++l) {
         b_rows[l] = project_b(p, b, l, 0, 1, x, as_double);
         b_rows[l].size = std::sqrt(b_rows[l].size);
       }
     });
     const double share = share_of_size(p);
-    std::vector<char> wrong_row(p.m);
-    in_threads(p.m, p.m * (p.k + p.n), [&](std::int64_t from, std::int64_t end) {
+    std::vector<char> wrong_row(rows_of_c(p));
+    in_threads(rows_of_c(p), rows_of_c(p) * (p.k + p.n), [&](std::int64_t from, std::int64_t end) {
       for (std::int64_t i = from; i < end; ++i) {
         RowCheck row = project_a(p, a, b_rows.data(), i, 0, 1, as_double);
         row.size *= share;

@@ -16,9 +16,9 @@ std::int64_t last_guard_bytes(const Problem& p) {
 
 OperandLayout::OperandLayout(const Problem& p) {
   const PrecisionTraits& traits = traits_of(p.precision);
-  a_bytes = p.m * p.k * traits.input_bytes;
-  b_bytes = p.k * p.n * traits.input_bytes;
-  c_bytes = p.m * p.n * traits.output_bytes;
+  a_bytes = elements_of_a(p) * traits.input_bytes;
+  b_bytes = elements_of_b(p) * traits.input_bytes;
+  c_bytes = elements_of_c(p) * traits.output_bytes;
   a = kGuardBytes;
   b = a + aligned(a_bytes) + kGuardBytes;
   c = b + aligned(b_bytes) + kGuardBytes;

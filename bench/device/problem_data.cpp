@@ -57,8 +57,9 @@ Signs signs_of(std::int64_t set) {
 double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets,
                                  Reference reference) {
   const double each = OperandLayout::most_bytes(p);
-  const double checks = reference == Reference::product ? 2.0 * sizeof(double) * p.m * p.n
-                                                        : sizeof(RowCheck) * (1.0 * p.m + p.k);
+  const double checks =
+      p.batch * (reference == Reference::product ? 2.0 * sizeof(double) * p.m * p.n
+                                                 : sizeof(RowCheck) * (1.0 * p.m + p.k));
   return each * static_cast<double>(count_of_sets) + checks;
 }
 
@@ -74,7 +75,7 @@ ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uin
   }
   fill_sets();
   if (reference == Reference::rows) return;
-  const std::int64_t count = p.m * p.n;
+  const std::int64_t count = elements_of_c(p);
   reference_ = backend.allocate(2 * sizeof(double) * count);
   auto* expected = reinterpret_cast<double*>(reference_.get());
   backend.reference(p, sets_[0].a, sets_[0].b, expected, expected + count);
@@ -86,13 +87,13 @@ void ProblemData::fill_sets() {
   const ElementType input = traits_of(p.precision).input;
   for (std::int64_t set = 0; set < std::ssize(sets_); ++set) {
     const Operands& to = sets_[set];
-    backend_.fill(const_cast<void*>(to.a), input, p.m * p.k, fill_, 2 * seed_);
-    backend_.fill(const_cast<void*>(to.b), input, p.k * p.n, fill_, 2 * seed_ + 1);
+    backend_.fill(const_cast<void*>(to.a), input, elements_of_a(p), fill_, 2 * seed_);
+    backend_.fill(const_cast<void*>(to.b), input, elements_of_b(p), fill_, 2 * seed_ + 1);
     const Signs signs = signs_of(set);
     if (signs.of_rows == 0) continue;
     const auto flip = [&](const void* matrix, bool transposed, std::int64_t rows,
                           std::int64_t columns, const Signs& by) {
-      backend_.flip(const_cast<void*>(matrix), input, transposed ? columns : rows,
+      backend_.flip(const_cast<void*>(matrix), input, p.batch, transposed ? columns : rows,
                     transposed ? rows : columns,
                     transposed ? Signs{by.of_columns, by.of_rows} : by);
     };
@@ -111,10 +112,10 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
   const Bound bound = bound_for(p);
   Verdict verdict;
   for (std::int64_t set = 0; set < count; ++set) {
-    verdict.merge(
-        compared_with_ == Reference::product
-            ? backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound, signs_of(set))
-            : backend_.judge_rows(p, sets_[set], secret_bits()));
+    verdict.merge(compared_with_ == Reference::product
+                      ? backend_.judge(p, sets_[set].c, expected, expected + elements_of_c(p),
+                                       bound, signs_of(set))
+                      : backend_.judge_rows(p, sets_[set], secret_bits()));
     const std::byte* const base = memory_[set].get();
     verdict.merge({.outside_bytes = layout.outside_bytes([&](std::int64_t from, std::int64_t to) {
       std::vector<std::byte> guard(to - from);
@@ -133,23 +134,26 @@ std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
   const auto* expected = reinterpret_cast<const double*>(reference_.get());
   const Bound bound = bound_for(p);
   std::int64_t set = 0;
-  while (
-      set < count &&
-      backend_.judge(p, sets_[set].c, expected, expected + elements, bound, signs_of(set)).wrong ==
-          0)
-    ++set;
+  Verdict verdict;
+  while (set < count && verdict.wrong == 0) {
+    verdict = backend_.judge(p, sets_[set].c, expected, expected + elements_of_c(p), bound,
+                             signs_of(set));
+    if (verdict.wrong == 0) ++set;
+  }
   if (set == count) return "";  // only the memory around C is wrong
 
-  const auto bytes = OperandLayout(p).c_bytes;
+  // Of a batch the first product that is wrong.
+  const std::int64_t which = place_in_c(p, verdict.first_wrong).which;
+  const std::int64_t bytes = elements * traits_of(p.precision).output_bytes;
   std::vector<unsigned char> c(bytes);
-  backend_.copy(c.data(), sets_[set].c, bytes);
+  backend_.copy(c.data(), operands_of_product(p, sets_[set], which).c, bytes);
   Compared compared{.m = p.m, .n = p.n, .c = {}, .expected = {}, .bound = {}, .unwritten = {}};
   const auto fetch = [&](const double* from, std::vector<double>& to) {
     to.resize(elements);
-    backend_.copy(to.data(), from, to.size() * sizeof(double));
+    backend_.copy(to.data(), from + which * elements, to.size() * sizeof(double));
   };
   fetch(expected, compared.expected);
-  fetch(expected + elements, compared.bound);
+  fetch(expected + elements_of_c(p), compared.bound);
   const std::size_t width = bytes / elements;
   for (std::size_t i = 0; i < c.size() / width; ++i) {
     const unsigned char* element = c.data() + i * width;
@@ -160,13 +164,16 @@ std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
         signs_of(set).at(static_cast<std::int64_t>(i) / p.n, static_cast<std::int64_t>(i) % p.n);
     compared.bound[i] = bound(compared.expected[i], compared.bound[i]);
   }
-  return wrong_pattern(compared);
+  const std::string found = wrong_pattern(compared);
+  return found.empty() || p.batch == 1 ? found
+                                       : "in product " + std::to_string(which) + " " + found;
 }
 
 bool ProblemData::serves(const Problem& p, std::int64_t sets) const {
   const PrecisionTraits &mine = traits_of(problem_.precision), &theirs = traits_of(p.precision);
   return std::ssize(sets_) >= sets && problem_.m == p.m && problem_.n == p.n && problem_.k == p.k &&
-         problem_.layout == p.layout && mine.input == theirs.input && mine.output == theirs.output;
+         problem_.batch == p.batch && problem_.layout == p.layout && mine.input == theirs.input &&
+         mine.output == theirs.output;
 }
 
 std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p, Reference reference,

@@ -1,7 +1,7 @@
 // Operands and reference of a problem: made once, shared by every kernel that computes it.
 //
-// Operand sets differ in the signs of A's rows and B's columns: a result of one set is wrong in
-// another.
+// Operand sets differ in the signs of A's rows and B's columns, alike in each product of a batch: a
+// result of one set is wrong in another.
 #pragma once
 
 #include <cstdint>

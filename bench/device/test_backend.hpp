@@ -58,9 +58,9 @@ class ForwardingBackend : public Backend {
                  double* magnitude) override {
     real_.reference(p, a, b, expected, magnitude);
   }
-  void flip(void* matrix, ElementType type, std::int64_t rows, std::int64_t columns,
-            const Signs& signs) override {
-    real_.flip(matrix, type, rows, columns, signs);
+  void flip(void* matrices, ElementType type, std::int64_t count, std::int64_t rows,
+            std::int64_t columns, const Signs& signs) override {
+    real_.flip(matrices, type, count, rows, columns, signs);
   }
   void finish_all() override { real_.finish_all(); }
   Verdict judge(const Problem& p, const void* c, const double* expected, const double* magnitude,

@@ -76,9 +76,11 @@ __global__ void judge_kernel(Problem p, const T* c, const double* expected, cons
                              Bound bound, Signs signs, Verdict* verdicts) {
   Verdict verdict;
   const std::int64_t stride = std::int64_t{gridDim.x} * kJudges;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kJudges + threadIdx.x; i < p.m * p.n;
-       i += stride)
-    verdict.add(i, as_double(c[i]), signs.at(i / p.n, i % p.n) * expected[i], magnitude[i], bound);
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kJudges + threadIdx.x; i < elements_of_c(p);
+       i += stride) {
+    const Place at = place_in_c(p, i);
+    verdict.add(i, as_double(c[i]), signs.at(at.row, at.column) * expected[i], magnitude[i], bound);
+  }
   merge_block(verdict, verdicts);
 }
 
@@ -130,7 +132,7 @@ struct Findings {
   unsigned long long differing;  // elements of A and B
   unsigned long long behind;     // bytes from the first changed one behind C to the end of the set
   unsigned long long before;     // offset of the last changed one before C, plus 1
-  unsigned long long wrong_rows, last_rows;  // how many; m less the first
+  unsigned long long wrong_rows, last_rows;  // how many; all rows of C less the first
   Verdict verdicts[kVerdicts];
 };
 
@@ -141,39 +143,39 @@ struct SecretSigns {
   }
 };
 
-// `b_rows` and `rows` are k and m for each set.
+// `b_rows` and `rows` are rows_of_b and rows_of_c for each set.
 template <typename In>
 __global__ void project_b_kernel(Problem p, Places sets, std::uint64_t secret, RowCheck* b_rows) {
   const std::int64_t l = warp_index();
-  if (l >= p.k) return;
+  if (l >= rows_of_b(p)) return;
   RowCheck row = sum_of_warp(project_b(p, sets.of<In>(sets.b), l, threadIdx.x % kWarp, kWarp,
                                        SecretSigns{secret}, AsDouble{}));
   row.size = sqrt(row.size);
-  if (threadIdx.x % kWarp == 0) b_rows[blockIdx.y * p.k + l] = row;
+  if (threadIdx.x % kWarp == 0) b_rows[blockIdx.y * rows_of_b(p) + l] = row;
 }
 
 template <typename In>
 __global__ void project_a_kernel(Problem p, Places sets, const RowCheck* b_rows, double share,
                                  RowCheck* rows) {
   const std::int64_t i = warp_index();
-  if (i >= p.m) return;
-  RowCheck row = sum_of_warp(project_a(p, sets.of<In>(sets.a), b_rows + blockIdx.y * p.k, i,
-                                       threadIdx.x % kWarp, kWarp, AsDouble{}));
+  if (i >= rows_of_c(p)) return;
+  RowCheck row = sum_of_warp(project_a(p, sets.of<In>(sets.a), b_rows + blockIdx.y * rows_of_b(p),
+                                       i, threadIdx.x % kWarp, kWarp, AsDouble{}));
   row.size *= share;
-  if (threadIdx.x % kWarp == 0) rows[blockIdx.y * p.m + i] = row;
+  if (threadIdx.x % kWarp == 0) rows[blockIdx.y * rows_of_c(p) + i] = row;
 }
 
 template <typename T>
 __global__ void judge_rows_kernel(Problem p, Places sets, std::uint64_t secret,
                                   const RowCheck* rows, Findings* findings) {
   const std::int64_t i = warp_index();
-  if (i >= p.m) return;
+  if (i >= rows_of_c(p)) return;
   const RowCheck row = sum_of_warp(project_c(p, sets.of<T>(sets.c), i, threadIdx.x % kWarp, kWarp,
                                              SecretSigns{secret}, AsDouble{}));
-  if (threadIdx.x % kWarp != 0 || row_is_right(row, rows[blockIdx.y * p.m + i])) return;
+  if (threadIdx.x % kWarp != 0 || row_is_right(row, rows[blockIdx.y * rows_of_c(p) + i])) return;
   Findings& found = findings[blockIdx.y];
   atomicAdd(&found.wrong_rows, 1ULL);
-  atomicMax(&found.last_rows, static_cast<unsigned long long>(p.m - i));
+  atomicMax(&found.last_rows, static_cast<unsigned long long>(rows_of_c(p) - i));
 }
 
 template <typename In>
@@ -200,10 +202,12 @@ __global__ void check_elements_kernel(Problem p, Places sets, std::uint64_t seed
   for (std::int64_t which = blockIdx.x * warps + threadIdx.x / kWarp; which < checked_elements(p);
        which += gridDim.x * warps) {
     const std::int64_t index = checked_index(p, secret, which);
+    const Place at = place_in_c(p, index);
+    const In *a_of = a + at.which * p.m * p.k, *b_of = b + at.which * p.k * p.n;
     double expected = 0, magnitude = 0;
     for (std::int64_t l = lane; l < p.k; l += kWarp) {
       const double product =
-          as_double(a[index_in_a(p, index / p.n, l)]) * as_double(b[index_in_b(p, l, index % p.n)]);
+          as_double(a_of[index_in_a(p, at.row, l)]) * as_double(b_of[index_in_b(p, l, at.column)]);
       expected += product;
       magnitude += fabs(product);
     }
@@ -217,10 +221,12 @@ __global__ void check_elements_kernel(Problem p, Places sets, std::uint64_t seed
                      stride = std::int64_t{gridDim.x} * kJudges;
   if (sparse.row >= 0)
     for (std::int64_t j = first; j < p.n; j += stride)
-      add_sparse(verdict, p, a, b, c, narrow, sparse.of_row, sparse.row, j, AsDouble{});
+      add_sparse(verdict, p, a, b, c, narrow, sparse.of_row, sparse.which, sparse.row, j,
+                 AsDouble{});
   if (sparse.column >= 0)
     for (std::int64_t i = first; i < p.m; i += stride)
-      add_sparse(verdict, p, a, b, c, narrow, sparse.of_column, i, sparse.column, AsDouble{});
+      add_sparse(verdict, p, a, b, c, narrow, sparse.of_column, sparse.which, i, sparse.column,
+                 AsDouble{});
   merge_block(verdict, findings[blockIdx.y].verdicts);
 }
 
@@ -274,16 +280,16 @@ __global__ void renew_kernel(Problem p, Fill fill, std::byte* base, std::int64_t
     else
       for (std::int64_t i = 0; i < bytes; ++i) set[c + 8 * word + i] = std::byte{0xff};
   });
-  renew_matrix(reinterpret_cast<In*>(set + a), p.m * p.k, fill, values.a);
-  renew_matrix(reinterpret_cast<In*>(set + b), p.k * p.n, fill, values.b);
+  renew_matrix(reinterpret_cast<In*>(set + a), elements_of_a(p), fill, values.a);
+  renew_matrix(reinterpret_cast<In*>(set + b), elements_of_b(p), fill, values.b);
 }
 
 template <typename In>
 __global__ void thin_out_kernel(Problem p, std::byte* base, std::int64_t stride, std::int64_t a,
                                 std::int64_t b, std::uint64_t seed) {
   const SparseLines sparse(p, RenewedSet(seed, blockIdx.y));
-  auto* to_a = reinterpret_cast<In*>(base + blockIdx.y * stride + a);
-  auto* to_b = reinterpret_cast<In*>(base + blockIdx.y * stride + b);
+  auto* to_a = reinterpret_cast<In*>(base + blockIdx.y * stride + a) + sparse.which * p.m * p.k;
+  auto* to_b = reinterpret_cast<In*>(base + blockIdx.y * stride + b) + sparse.which * p.k * p.n;
   for (std::int64_t l = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; l < p.k;
        l += std::int64_t{gridDim.x} * blockDim.x) {
     if (sparse.row >= 0 && !sparse.of_row.has(l))
@@ -317,10 +323,10 @@ __global__ void compare_operands_kernel(Problem p, Places sets, Fill fill, std::
   const SparseLines sparse(p, values);
   unsigned long long* const differing = &findings[blockIdx.y].differing;
   compare_matrix(
-      sets.of<In>(sets.a), p.m * p.k, fill, values.a,
+      sets.of<In>(sets.a), elements_of_a(p), fill, values.a,
       [&](std::int64_t at) { return sparse.zeroes_a(p, at); }, differing);
   compare_matrix(
-      sets.of<In>(sets.b), p.k * p.n, fill, values.b,
+      sets.of<In>(sets.b), elements_of_b(p), fill, values.b,
       [&](std::int64_t at) { return sparse.zeroes_b(p, at); }, differing);
 }
 
@@ -372,7 +378,7 @@ inline Verdict verdict_of(const Findings& found, const Problem& p, const Operand
     verdict.outside_bytes = static_cast<std::int64_t>(found.before) - 1 - layout.c;
   verdict.wrong_rows = static_cast<std::int64_t>(found.wrong_rows);
   verdict.first_wrong_row =
-      found.wrong_rows > 0 ? p.m - static_cast<std::int64_t>(found.last_rows) : -1;
+      found.wrong_rows > 0 ? rows_of_c(p) - static_cast<std::int64_t>(found.last_rows) : -1;
   return verdict;
 }
 

@@ -39,11 +39,14 @@ std::string first_complaint(Backend& backend, const Kernel& kernel, const Proble
 
 // How many cases there were.
 std::int64_t expect_all_right(Backend& backend, bool libraries) {
-  constexpr Shape kShapes[] = {{1, 1, 1},      {5, 7, 300},      {64, 64, 64},   {33, 65, 17},
-                               {257, 129, 31}, {1, 300, 5},      {300, 1, 5},    {31, 32, 33},
-                               {129, 1, 128},  {128, 256, 1},    {96, 40, 8},    {255, 257, 9},
-                               {8, 8, 2049},   {130, 514, 1026}, {512, 512, 512}};
-  constexpr std::ptrdiff_t kFew = 3;  // for what tries its plans or algorithms on each problem
+  // Batches, too: of odd sizes; of products that end within a tile; of whole tiles.
+  constexpr Shape kShapes[] = {
+      {1, 1, 1},      {5, 7, 300},      {64, 64, 64},       {33, 65, 17, 3},   {72, 40, 8, 5},
+      {33, 65, 17},   {257, 129, 31},   {1, 300, 5},        {300, 1, 5},       {31, 32, 33},
+      {129, 1, 128},  {128, 256, 1},    {96, 40, 8},        {255, 257, 9},     {8, 8, 2049},
+      {1, 1, 8, 300}, {64, 257, 72, 2}, {128, 256, 128, 4}, {192, 264, 72, 3}, {130, 514, 1026},
+      {512, 512, 512}};
+  constexpr std::ptrdiff_t kFew = 5;  // for what tries its plans or algorithms on each problem
   std::int64_t checked = 0;
   for (const Shape& shape : kShapes)
     for (const Case& one : make_cases({shape}, {}, backend.device().kind, true, {})) {
@@ -171,6 +174,65 @@ TEST(Verification, CatchesWhatIsWrongAndWhereItIs) {
   }
 }
 
+// Right but for what `chosen` says of a product: of which products it takes A and B; -1: it is left
+// out.
+struct Chosen {
+  std::int64_t a, b;
+};
+TEST(Verification, CatchesWrongProductsOfABatch) {
+  constexpr std::int32_t kBatch = 4;
+  using Choose = Chosen (*)(std::int64_t which);
+  const std::pair<Choose, const char*> all[] = {
+      {[](std::int64_t which) {
+         return Chosen{which, which};
+       },
+       ""},
+      {[](std::int64_t which) {
+         return which == 2 ? Chosen{-1, -1} : Chosen{which, which};
+       },
+       "144 of 576"},
+      {[](std::int64_t which) {
+         return Chosen{which, (which + 1) % kBatch};
+       },
+       "c[0][0,0] = "},
+      {[](std::int64_t which) {
+         return Chosen{which, 0};
+       },
+       "c[1][0,0] = "},
+      {[](std::int64_t which) {
+         return Chosen{0, which};
+       },
+       "432 of 576"},
+      {[](std::int64_t which) {
+         return Chosen{which == 3 ? 2 : which, which};
+       },
+       "c[3][0,0] = "}};
+  const auto host = make_host_backend();
+  for (const Layout layout : kLayouts)
+    for (const auto& [choose, said] : all) {
+      Kernel kernel;
+      kernel.prepare = [choose = choose](const Problem& p, const Device& d,
+                                         const Operands& o) -> Launch {
+        std::vector<Launch> launches;
+        for (std::int64_t which = 0; which < p.batch; ++which) {
+          const Chosen chosen = choose(which);
+          if (chosen.a < 0) continue;
+          launches.push_back(
+              right(one_of(p), d,
+                    {operands_of_product(p, o, chosen.a).a, operands_of_product(p, o, chosen.b).b,
+                     operands_of_product(p, o, which).c}));
+        }
+        return [launches](Stream stream) {
+          for (const Launch& launch : launches) launch(stream);
+        };
+      };
+      const std::string text =
+          first_complaint(*host, kernel, {9, 16, 16, Precision::f32, layout, kBatch});
+      EXPECT_EQ(text.empty(), std::string(said).empty()) << text;
+      EXPECT_NE(text.find(said), std::string::npos) << text << ", not " << said;
+    }
+}
+
 TEST(ProblemCache, SharesOperandsAmongPrecisionsOfOneTypeAndRefusesWhatDoesNotFit) {
   const auto backend = make_host_backend();
   ProblemCache cache(*backend, Fill::uniform, 1);
@@ -179,6 +241,7 @@ TEST(ProblemCache, SharesOperandsAmongPrecisionsOfOneTypeAndRefusesWhatDoesNotFi
   EXPECT_EQ(get({8, 8, 8, Precision::tf32}), f32);
   EXPECT_NE(get({8, 8, 9, Precision::f32}), f32);
   EXPECT_NE(get({8, 8, 8, Precision::f32, Layout::tn}), f32) << "another product";
+  EXPECT_NE(get({8, 8, 8, Precision::f32, Layout::nn, 2}), f32) << "one product more";
   EXPECT_EQ(get({8, 8, 8, Precision::f32}), f32);
   cache.forget({8, 8, 8, Precision::tf32});
   EXPECT_NE(get({8, 8, 8, Precision::f32}), f32);
@@ -252,6 +315,9 @@ TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
   const auto loads =
       sleeper(right_after<[](const Problem&) { return std::exchange(loaded, true) ? 0 : 60'000; }>);
   const Problem tall{65536, 8, 4, Precision::f32}, small{8, 8, 8, Precision::f32};
+  const auto of_each = sleeper(right_after<[](const Problem& p) { return 1000 * p.batch; }>);
+  const Problem many{8, 8, 8, Precision::f32, Layout::nn, 4096};
+  EXPECT_NE(skipped_because(of_each, many, 1).find("predicted"), std::string::npos);
   // A corner of 256 x 8 x 4 of the fixed one takes as long as 256 times as many rows.
   EXPECT_EQ(skipped_because(fixed, tall, 1), "");
   EXPECT_NE(skipped_because(grows, tall, 1).find("row budget of 1 s"), std::string::npos);

@@ -80,7 +80,7 @@ std::vector<Deviation> Results::deviations(const Row& row) const {
   // At a fixed frequency the guideline recommends zeros.
   if (!fixed_frequency && options.fill != Fill::uniform)
     off(options.fill == Fill::normal ? "other-distribution" : "low-power-operands");
-  const double output = 1.0 * traits_of(p.precision).output_bytes * p.m * p.n,
+  const double output = 1.0 * traits_of(p.precision).output_bytes * p.batch * p.m * p.n,
                bytes = static_cast<double>(row.rotation_sets) *
                        std::max(bytes_minimum(p) - output, output),
                cache = 2 * static_cast<double>(run_.device.last_level_cache_bytes);

@@ -362,6 +362,7 @@ json Results::to_json(const Row& row) const {
                                    : json(nullptr)},
               {"fingerprint", json_of(fingerprint_of(row.launched))},
               {"roof", roof ? roof_json(*roof) : json(nullptr)}};
+  if (p.batch > 1) all["batch_count"] = p.batch;
   all.update(json_of(row));
   if (row.verdict)
     all["verification"].update({{"passed", row.verdict->passed()},

@@ -92,6 +92,11 @@ TEST(Results, ARowIsReadBackAsItWasWritten) {
   row.versus.reset();
   same(row);
   same({.which = {&kTiled, kProblem}, .skipped = "why"});
+  EXPECT_FALSE(results.to_json(row).contains("batch_count"));
+  row.which.problem.batch = 3;
+  same(row);
+  EXPECT_EQ(results.to_json(row)["batch_count"], 3);
+  EXPECT_EQ(results.to_json(row)["flop"], 3 * flop(kProblem));
   Row failed{.which = {&kTiled, kProblem}, .failed = "c[0,0] = nan"};
   failed.verdict = Verdict{.wrong = 1, .max_error = std::nan("")};
   same(failed);

@@ -175,6 +175,26 @@ def test_wrong_kernels_fail_without_a_time_and_the_rest_is_kept(tmp_path: Path) 
     assert not re.search(r"Wrong\S+_mean", done.stdout)
 
 
+def test_a_batch_is_verified_as_a_whole_and_only_by_kernels_that_take_one(tmp_path: Path) -> None:
+    few = ["--gemm_shapes=batched:3x16,16", "--benchmark_filter=Naive|OpenBLAS|WrongBatch|WrongNaN"]
+    document, done = ran(tmp_path / "r.json", *few, code=1, program=WRONG)
+    of = {row["name"].removesuffix("/manual_time"): row["gemm"] for row in document["benchmarks"]}
+    batch, one = (of[f"CpuNaive/f32/{each}16x16x16"] for each in ("batched:3x", ""))
+    assert (batch["batch_count"], batch["flop"]) == (3, 3 * one["flop"])
+    assert "batch_count" not in one
+    assert batch["flop_per_byte"] == one["flop_per_byte"]
+    assert batch["seconds"]
+    for name, row in of.items():
+        if "OpenBLAS" in name:
+            assert row["seconds"]
+    at = "f32/batched:3x16x16x16"
+    assert "in product 2 the wrong elements were never" in of[f"WrongBatchSkipped/{at}"]["failed"]
+    assert "c[0][0,0] = " in of[f"WrongBatchNeighbour/{at}"]["failed"]
+    assert of[f"WrongNaN/{at}"]["skipped"] == "takes no batch"
+    assert not any(name.startswith("WrongBatch") for name in of if "batched" not in name)
+    assert "batched:3x16" in done.stdout
+
+
 def test_layouts_are_cases_of_the_kernels_that_have_them(tmp_path: Path) -> None:
     plain, every = listed("--gemm_shapes=64"), listed("--gemm_shapes=64", "--gemm_layouts=nn,nt,tn")
     assert every[: len(plain)] == plain, "rows of nn keep their names"

@@ -47,7 +47,8 @@ json json_of(const Case& which) {
           {"layout", name_of(p.layout)},
           {"m", p.m},
           {"n", p.n},
-          {"k", p.k}};
+          {"k", p.k},
+          {"batch_count", p.batch}};
 }
 
 Case case_of(const json& which, Device::Kind kind) {
@@ -60,7 +61,9 @@ Case case_of(const json& which, Device::Kind kind) {
   const auto layout = layout_named(text("layout"));
   if (kernel == registry().end() || !precision || !layout)
     throw std::runtime_error("there is no case " + which.dump());
-  return {&*kernel, {size("m"), size("n"), size("k"), *precision, *layout}};
+  return {&*kernel,
+          {size("m"), size("n"), size("k"), *precision, *layout,
+           which.at("batch_count").get<std::int32_t>()}};
 }
 
 std::string answer_text(const std::string& token, const json& row, double kernel_seconds,

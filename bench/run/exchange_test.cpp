@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -54,6 +55,14 @@ std::string complaint(const json& row, double kernel_seconds = 1, double clock_o
     return error.what();
   }
   return "";
+}
+
+TEST(Request, ACaseIsReadBackWithItsBatch) {
+  const auto kernel = std::ranges::find(registry(), "CpuNaive", &RegisteredKernel::name);
+  for (const std::int32_t batch : {1, 3}) {
+    const Case which{&*kernel, {10, 20, 30, Precision::f32, Layout::nn, batch}};
+    EXPECT_EQ(case_of(json_of(which), Device::Kind::cpu), which);
+  }
 }
 
 TEST(Answer, OfAnHonestChildIsItsRow) {

@@ -407,6 +407,8 @@ def test_what_is_unsupported_is_skipped_with_its_reason(files: Path, tmp_path: P
     even, odd = (line for line in done.stdout.splitlines() if line.startswith("even/"))
     assert "SKIPPED" not in even
     assert "SKIPPED: odd" in odd
+    done = run(*QUICK, f"--gemm_kernel={tmp_path / 'even.py'}", "--gemm_shapes=batched:3x8")
+    assert "SKIPPED: takes no batch" in done.stdout
 
 
 # Of each library what makes a tensor, launches on a stream, and waits for it.

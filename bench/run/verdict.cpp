@@ -44,7 +44,7 @@ std::string key_of(const Conditions& run, const Problem& p, const std::string& v
               versus,
               traits_of(p.precision).name,
               name_of(p.layout),
-              {p.m, p.n, p.k},
+              name_of(shape_of(p)),
               static_cast<int>(run.options.fill),
               run.options.rotate,
               static_cast<int>(plan.state),
@@ -201,6 +201,7 @@ json verdict_of(const Results& results, const Row& row, Baselines* baselines) {
                {"reason", passed ? json(nullptr) : json(reason)}};
   for (const char* key : {"kernel", "parameters", "file", "precision", "layout", "m", "n", "k"})
     line[key] = whole[key];
+  if (whole.contains("batch_count")) line["batch_count"] = whole["batch_count"];
   json versus, seconds, score;
   if (passed) {
     const Range mine = median_range(row.timing.samples_seconds);

@@ -9,6 +9,8 @@
 //
 // The functions are constexpr, so that the CPU and the GPU compute by the same lines. `lane` of
 // `lanes` threads takes every lanes-th element of a row; the sums of all lanes are added up.
+//
+// In a batch the rows of A, of B and of C are numbered through all products.
 #pragma once
 
 #include <cmath>
@@ -22,6 +24,10 @@ namespace gemm::bench {
 
 inline constexpr int kVectors = 2;
 inline constexpr std::int64_t kExactSamples = 4096;
+
+// Rows of all A or C, and of all B.
+constexpr std::int64_t rows_of_c(const Problem& p) { return p.batch * p.m; }
+constexpr std::int64_t rows_of_b(const Problem& p) { return p.batch * p.k; }
 
 // Of a row of B: B x, and the row's length. Of a row of C: A (B x), and how far C x may be from it.
 struct RowCheck {
@@ -40,6 +46,8 @@ template <typename In, typename X, typename Value>
 constexpr RowCheck project_b(const Problem& p, const In* b, std::int64_t l, int lane, int lanes,
                              X&& x, Value&& value_of) {
   RowCheck row;
+  b += l / p.k * p.k * p.n;
+  l %= p.k;
   for (std::int64_t j = lane; j < p.n; j += lanes) {
     const double value = value_of(b[index_in_b(p, l, j)]);
     for (int v = 0; v < kVectors; ++v) row.sums[v] += x(j, v) * value;
@@ -54,6 +62,10 @@ template <typename In, typename Value>
 constexpr RowCheck project_a(const Problem& p, const In* a, const RowCheck* b_rows, std::int64_t i,
                              int lane, int lanes, Value&& value_of) {
   RowCheck row;
+  const std::int64_t which = i / p.m;
+  a += which * p.m * p.k;
+  b_rows += which * p.k;
+  i %= p.m;
   for (std::int64_t l = lane; l < p.k; l += lanes) {
     const double value = value_of(a[index_in_a(p, i, l)]);
     for (int v = 0; v < kVectors; ++v) row.sums[v] += value * b_rows[l].sums[v];
@@ -97,14 +109,26 @@ constexpr bool row_is_right(const RowCheck& cx, const RowCheck& abx) {
   return true;
 }
 
+// An element of C: its row and column in product `which`.
+struct Place {
+  std::int64_t which, row, column;
+};
+constexpr Place place_in_c(const Problem& p, std::int64_t index) {
+  const std::int64_t row = index / p.n;
+  return {row / p.m, row % p.m, index % p.n};
+}
+
 // Judges the element of C with this row-major index by its exact value.
 template <typename In, typename Out, typename Value>
 constexpr void add_exactly(Verdict& verdict, const Problem& p, const In* a, const In* b,
                            const Out* c, const Bound& bound, std::int64_t index, Value&& value_of) {
+  const Place at = place_in_c(p, index);
+  a += at.which * p.m * p.k;
+  b += at.which * p.k * p.n;
   double expected = 0, magnitude = 0;
   for (std::int64_t l = 0; l < p.k; ++l) {
     const double product =
-        value_of(a[index_in_a(p, index / p.n, l)]) * value_of(b[index_in_b(p, l, index % p.n)]);
+        value_of(a[index_in_a(p, at.row, l)]) * value_of(b[index_in_b(p, l, at.column)]);
     expected += product;
     magnitude += product < 0 ? -product : product;
   }
@@ -114,7 +138,7 @@ constexpr void add_exactly(Verdict& verdict, const Problem& p, const In* a, cons
 // The elements that are computed exactly: samples from all of C, or all of it where that is less,
 // then those of a row that is wrong.
 constexpr std::int64_t sample_count(const Problem& p) {
-  return p.m * p.n < kExactSamples ? p.m * p.n : kExactSamples;
+  return elements_of_c(p) < kExactSamples ? elements_of_c(p) : kExactSamples;
 }
 constexpr std::int64_t exact_index(const Problem& p, std::uint64_t secret, std::int64_t which,
                                    std::int64_t wrong_row) {
@@ -122,7 +146,7 @@ constexpr std::int64_t exact_index(const Problem& p, std::uint64_t secret, std::
   if (which >= samples) return wrong_row * p.n + which - samples;
   if (samples < kExactSamples) return which;
   return static_cast<std::int64_t>(random_bits(~secret, static_cast<std::uint64_t>(which)) %
-                                   static_cast<std::uint64_t>(p.m * p.n));
+                                   static_cast<std::uint64_t>(elements_of_c(p)));
 }
 constexpr std::int64_t exact_count(const Problem& p, std::int64_t wrong_row) {
   return sample_count(p) + (wrong_row >= 0 ? p.n : 0);

@@ -27,11 +27,11 @@ constexpr std::uint64_t kSecret = 5;
 // Operands with a right C, rounded once, which tests then spoil.
 class Checked {
  public:
-  explicit Checked(Backend& backend, Layout layout = Layout::nn)
+  explicit Checked(Backend& backend, Layout layout = Layout::nn, std::int32_t batch = 1)
       : backend_(backend),
-        p_{kProblem.m, kProblem.n, kProblem.k, kProblem.precision, layout},
+        p_{kProblem.m, kProblem.n, kProblem.k, kProblem.precision, layout, batch},
         data_(backend, p_, Fill::uniform, 5, 1, Reference::rows) {
-    const auto elements = static_cast<std::size_t>(p_.m * p_.n);
+    const auto elements = static_cast<std::size_t>(elements_of_c(p_));
     const Buffer sums = backend.allocate(2 * elements * sizeof(double));
     auto* expected = reinterpret_cast<double*>(sums.get());
     backend.reference(p_, data_.sets()[0].a, data_.sets()[0].b, expected, expected + elements);
@@ -45,6 +45,12 @@ class Checked {
   void add(std::int64_t index, float error) {
     const float value = right_[static_cast<std::size_t>(index)] + error;
     backend_.copy(static_cast<float*>(data_.sets()[0].c) + index, &value, sizeof value);
+  }
+  // C of a product becomes that of another.
+  void copy_product(std::int64_t from, std::int64_t to) {
+    const std::int64_t each = p_.m * p_.n;
+    backend_.copy(static_cast<float*>(data_.sets()[0].c) + to * each, right_.data() + from * each,
+                  each * static_cast<std::int64_t>(sizeof(float)));
   }
   void poison() { data_.poison(); }
   Verdict verdict() const { return backend_.judge_rows(p_, data_.sets()[0], kSecret); }
@@ -102,12 +108,26 @@ void expect_right_is_taken_and_wrong_refused(Backend& backend) {
   EXPECT_EQ(c.verdict().first_wrong_row, 0);
 }
 
+void expect_each_product_of_a_batch_is_checked(Backend& backend) {
+  for (const Layout layout : kLayouts) {
+    Checked c(backend, layout, 3);
+    EXPECT_EQ(c.text(), std::nullopt) << name_of(layout);
+    c.copy_product(0, 2);
+    EXPECT_EQ(c.verdict().wrong_rows, kProblem.m) << name_of(layout);
+    EXPECT_EQ(c.verdict().first_wrong_row, 2 * kProblem.m);
+    for (const std::string part : {"c[2][0,", "150 of 450 rows", "row 0 of product 2"})
+      EXPECT_NE(c.text()->find(part), std::string::npos) << *c.text();
+  }
+}
+
 TEST(Freivalds, TakesWhatIsRightAndRefusesWhatIsWrong) {
   expect_right_is_taken_and_wrong_refused(*make_host_backend());
+  expect_each_product_of_a_batch_is_checked(*make_host_backend());
 }
 TEST(Freivalds, DoesAsOnTheCpuOnTheGpu) {
   SKIP_WITHOUT_GPU();
   expect_right_is_taken_and_wrong_refused(*cuda());
+  expect_each_product_of_a_batch_is_checked(*cuda());
 }
 
 // The CPU with so much memory free, or with an FP64 product that takes so long.

@@ -79,13 +79,16 @@ struct SparsePlaces {
   }
 };
 
-// The row of A and the column of B; -1 where there are so few that they would be the problem.
+// The row of A and the column of B, of one product of a batch; -1 where there are so few that they
+// would be the problem.
 struct SparseLines {
-  std::int64_t row = -1, column = -1;
+  std::int64_t which = 0, row = -1, column = -1;
   SparsePlaces of_row, of_column;
 
   constexpr SparseLines(const Problem& p, const RenewedSet& set)
       : of_row{random_bits(set.sparse, 2), p.k}, of_column{random_bits(set.sparse, 3), p.k} {
+    which =
+        static_cast<std::int64_t>(random_bits(set.sparse, 4) % static_cast<std::uint64_t>(p.batch));
     constexpr std::int64_t kFewestLines = 16;
     if (p.k < 2 * SparsePlaces::kCount) return;
     if (p.m >= kFewestLines)
@@ -97,36 +100,45 @@ struct SparseLines {
 
   // Whether an element of C is a sum of few products, by its row-major index.
   constexpr bool has(const Problem& p, std::int64_t index) const {
-    return index / p.n == row || index % p.n == column;
+    const Place at = place_in_c(p, index);
+    return at.which == which && (at.row == row || at.column == column);
   }
 
   // Whether the element of A, or of B, that is stored at this place is zero for being in it.
   constexpr bool zeroes_a(const Problem& p, std::int64_t at) const {
+    if (at / (p.m * p.k) != which) return false;
+    at %= p.m * p.k;
     const std::int64_t major = at / lda(p), minor = at % lda(p);
     const bool transposed = transposes_a(p.layout);
     return (transposed ? minor : major) == row && !of_row.has(transposed ? major : minor);
   }
   constexpr bool zeroes_b(const Problem& p, std::int64_t at) const {
+    if (at / (p.k * p.n) != which) return false;
+    at %= p.k * p.n;
     const std::int64_t major = at / ldb(p), minor = at % ldb(p);
     const bool transposed = transposes_b(p.layout);
     return (transposed ? major : minor) == column && !of_column.has(transposed ? minor : major);
   }
 };
 
-// Judges an element of C of the sparse row, or of the sparse column, by its eight products.
+// Judges an element of C of the sparse row, or of the sparse column, by its eight products. The
+// row and the column are of product `which`.
 template <typename In, typename Out, typename Value>
 constexpr void add_sparse(Verdict& verdict, const Problem& p, const In* a, const In* b,
                           const Out* c, const Bound& bound, const SparsePlaces& places,
-                          std::int64_t row, std::int64_t column, Value&& value_of) {
+                          std::int64_t which, std::int64_t row, std::int64_t column,
+                          Value&& value_of) {
+  a += which * p.m * p.k;
+  b += which * p.k * p.n;
   double expected = 0, magnitude = 0;
-  for (int which = 0; which < SparsePlaces::kCount; ++which) {
-    const std::int64_t l = places.at(which);
+  for (int i = 0; i < SparsePlaces::kCount; ++i) {
+    const std::int64_t l = places.at(i);
     const double product =
         value_of(a[index_in_a(p, row, l)]) * value_of(b[index_in_b(p, l, column)]);
     expected += product;
     magnitude += product < 0 ? -product : product;
   }
-  const std::int64_t index = row * p.n + column;
+  const std::int64_t index = (which * p.m + row) * p.n + column;
   verdict.add(index, value_of(c[index]), expected, magnitude, bound);
 }
 
@@ -151,14 +163,14 @@ inline Bound bound_for_sparse(Problem p) {
 // and Freivalds' check has nothing to add.
 inline constexpr std::int64_t kCheckedElements = 64;
 
-constexpr bool all_exactly(const Problem& p) { return p.m * p.n <= kCheckedElements; }
+constexpr bool all_exactly(const Problem& p) { return elements_of_c(p) <= kCheckedElements; }
 constexpr std::int64_t checked_elements(const Problem& p) {
-  return all_exactly(p) ? p.m * p.n : kCheckedElements;
+  return all_exactly(p) ? elements_of_c(p) : kCheckedElements;
 }
 constexpr std::int64_t checked_index(const Problem& p, std::uint64_t secret, std::int64_t which) {
   if (all_exactly(p)) return which;
   return static_cast<std::int64_t>(random_bits(~secret, static_cast<std::uint64_t>(which)) %
-                                   static_cast<std::uint64_t>(p.m * p.n));
+                                   static_cast<std::uint64_t>(elements_of_c(p)));
 }
 
 // A check that is queued behind the launches of a sample.

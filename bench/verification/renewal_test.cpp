@@ -32,8 +32,8 @@ class Ring {
     backend.poison(memory_.get(), sets * ring_.layout().total);
     backend.renew(ring_, kSeed);
     for (std::int64_t set = 0; set < sets; ++set) {
-      a.push_back(fetched(ring_.operands(set).a, p.m * p.k));
-      b.push_back(fetched(ring_.operands(set).b, p.k * p.n));
+      a.push_back(fetched(ring_.operands(set).a, elements_of_a(p)));
+      b.push_back(fetched(ring_.operands(set).b, elements_of_b(p)));
       c.push_back(product(p, a.back(), b.back()));
     }
   }
@@ -43,16 +43,17 @@ class Ring {
                                     const std::vector<float>& b,
                                     const std::function<float(float)>& kept = {}) {
     std::vector<float> c;
-    for (std::int64_t i = 0; i < p.m; ++i)
-      for (std::int64_t j = 0; j < p.n; ++j) {
-        float sum = 0;
-        for (std::int64_t l = 0; l < p.k; ++l) {
-          float left = a[index_in_a(p, i, l)], right = b[index_in_b(p, l, j)];
-          if (kept) left = kept(left), right = kept(right);
-          sum = std::fma(left, right, sum);
-        }
-        c.push_back(sum);
+    for (std::int64_t at = 0; at < elements_of_c(p); ++at) {
+      const auto [which, i, j] = place_in_c(p, at);
+      float sum = 0;
+      for (std::int64_t l = 0; l < p.k; ++l) {
+        float left = a[which * p.m * p.k + index_in_a(p, i, l)],
+              right = b[which * p.k * p.n + index_in_b(p, l, j)];
+        if (kept) left = kept(left), right = kept(right);
+        sum = std::fma(left, right, sum);
       }
+      c.push_back(sum);
+    }
     return c;
   }
 
@@ -93,16 +94,18 @@ class Ring {
 
 void expect_right_passes(Backend& backend) {
   for (const Layout layout : kLayouts)
-    for (const auto& [m, n, k] : {std::array{150, 131, 67},
-                                  {1, 1, 1},
-                                  {17, 33, 5},
-                                  {1, 70, 300},
-                                  {70, 1, 300},
-                                  {1, 1, 100'003}}) {
-      Ring ring(backend, {m, n, k, Precision::f32, layout});
+    for (const auto& [m, n, k, batch] : {std::array{150, 131, 67, 1},
+                                         {1, 1, 1, 1},
+                                         {17, 33, 5, 1},
+                                         {1, 70, 300, 1},
+                                         {70, 1, 300, 1},
+                                         {1, 1, 100'003, 1},
+                                         {50, 31, 67, 4},
+                                         {2, 3, 5, 7}}) {
+      Ring ring(backend, {m, n, k, Precision::f32, layout, batch});
       for (const std::uint64_t secret : {1, 2, 3})
         EXPECT_EQ(ring.complaint_now(secret), std::nullopt)
-            << name_of(layout) << " " << m << "x" << n << "x" << k;
+            << name_of(layout) << " " << batch << " of " << m << "x" << n << "x" << k;
     }
 }
 
@@ -133,8 +136,61 @@ void expect_wrong_is_found(Backend& backend) {
   has(ring.complaint_now().value_or("passed"), "changed A or B");
 }
 
+// In a batch every product is looked at, and only its own operands are right for it.
+void expect_wrong_batch_is_found(Backend& backend) {
+  for (const Layout layout : kLayouts) {
+    const Problem p{50, 31, 67, Precision::f32, layout, 4};
+    const auto of_b = p.k * p.n, of_c = p.m * p.n;
+    const auto found = [&](const std::function<void(Ring&)>& spoil) {
+      Ring ring(backend, p);
+      spoil(ring);
+      return ring.complaint_now().value_or("passed");
+    };
+    const auto has = [&](const std::string& text, const std::string& part) {
+      EXPECT_NE(text.find(part), std::string::npos) << name_of(layout) << ": " << text;
+    };
+    has(found([&](Ring& r) { std::fill_n(r.c[1].begin() + 2 * of_c, of_c, std::nanf("")); }),
+        "50 of 200 rows of C differ from A (B x) by more than rounding, row 0 of product 2 first");
+    has(found([&](Ring& r) {
+          std::vector<float> b = r.b[0];
+          std::rotate(b.begin(), b.begin() + of_b, b.end());  // that of the next product
+          r.c[0] = Ring::product(p, r.a[0], b);
+        }),
+        "200 of 200 rows");
+    has(found([&](Ring& r) { std::copy_n(r.c[1].begin(), of_c, r.c[1].begin() + 3 * of_c); }),
+        "50 of 200 rows");
+    has(found([&](Ring& r) { r.c[1][3 * of_c + 40 * p.n + 1] += 1; }), "row 40 of product 3");
+    Ring ring(backend, p);
+    ring.a[0].back() = 2;  // with a C that is right for it
+    ring.c[0] = Ring::product(p, ring.a[0], ring.b[0]);
+    has(ring.complaint_now().value_or("passed"), "changed A or B");
+  }
+}
+
+// The eight elements of a sparse line are of one product, not always the same.
+TEST(Renewal, SparseLinesAreOfAnyProductOfABatch) {
+  const Problem p{40, 50, 600, Precision::f32, Layout::nn, 3};
+  const auto host = make_host_backend();
+  const Ring ring(*host, p, 20);
+  std::array<int, 3> times{};
+  for (std::int64_t set = 0; set < 20; ++set) {
+    const SparseLines sparse(p, RenewedSet(kSeed, set));
+    ++times.at(sparse.which);
+    for (std::int64_t which = 0; which < p.batch; ++which) {
+      int row = 0;
+      for (std::int64_t l = 0; l < p.k; ++l)
+        row += ring.a[set][which * p.m * p.k + index_in_a(p, sparse.row, l)] != 0 ? 1 : 0;
+      EXPECT_EQ(row == 8, which == sparse.which);
+    }
+  }
+  for (const int each : times) EXPECT_GT(each, 0);
+}
+
 TEST(Renewal, TakesWhatIsRight) { expect_right_passes(*make_host_backend()); }
-TEST(Renewal, FindsWhatIsWrong) { expect_wrong_is_found(*make_host_backend()); }
+TEST(Renewal, FindsWhatIsWrong) {
+  expect_wrong_is_found(*make_host_backend());
+  expect_wrong_batch_is_found(*make_host_backend());
+}
 TEST(Renewal, TakesWhatIsRightOnTheGpu) {
   SKIP_WITHOUT_GPU();
   expect_right_passes(*cuda());
@@ -142,6 +198,7 @@ TEST(Renewal, TakesWhatIsRightOnTheGpu) {
 TEST(Renewal, FindsWhatIsWrongOnTheGpu) {
   SKIP_WITHOUT_GPU();
   expect_wrong_is_found(*cuda());
+  expect_wrong_batch_is_found(*cuda());
 }
 
 // The upper bits of a value, to the nearest.
@@ -224,7 +281,7 @@ TEST(Renewal, IsTheSameOnTheGpu) {
   SKIP_WITHOUT_GPU();
   for (const Fill fill : {Fill::uniform, Fill::normal, Fill::integers})
     for (const Layout layout : kLayouts) {
-      const Problem p{33, 47, 65, Precision::f32, layout};
+      const Problem p{33, 47, 65, Precision::f32, layout, 3};
       const OperandLayout at(p);
       const auto host = make_host_backend();
       const Buffer there = cuda()->allocate(2 * at.total), here = host->allocate(2 * at.total);

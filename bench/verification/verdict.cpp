@@ -4,24 +4,31 @@
 #include <cstdlib>
 
 #include "bench/base/text.hpp"
+#include "bench/verification/freivalds.hpp"
 
 namespace gemm::bench {
 
 std::optional<std::string> complaint(const Problem& p, const Verdict& verdict) {
   if (verdict.passed()) return std::nullopt;
+  const std::string of =
+      p.batch == 1 ? "" : " of product " + std::to_string(verdict.first_wrong_row / p.m);
   const std::string rows =
       verdict.wrong_rows == 0
           ? ""
           : formatted("%" PRId64 " of %" PRId64
-                      " rows of C differ from A (B x) by more than rounding, row %" PRId64 " first",
-                      verdict.wrong_rows, p.m, verdict.first_wrong_row);
+                      " rows of C differ from A (B x) by more than rounding, row %" PRId64
+                      "%s first",
+                      verdict.wrong_rows, rows_of_c(p), verdict.first_wrong_row % p.m, of.c_str());
+  const Place at = place_in_c(p, verdict.first_wrong);
+  const std::string which = p.batch == 1 ? "" : "[" + std::to_string(at.which) + "]";
   if (verdict.wrong > 0)
-    return formatted("c[%" PRId64 ",%" PRId64 "] = %.9g, expected %.9g +- %.2g (%" PRId64 " of ",
-                     verdict.first_wrong / p.n, verdict.first_wrong % p.n, verdict.value,
-                     verdict.expected, verdict.bound, verdict.wrong) +
+    return "c" + which +
+           formatted("[%" PRId64 ",%" PRId64 "] = %.9g, expected %.9g +- %.2g (%" PRId64 " of ",
+                     at.row, at.column, verdict.value, verdict.expected, verdict.bound,
+                     verdict.wrong) +
            (verdict.by_rows
                 ? "the elements computed exactly are wrong" + (rows.empty() ? "" : "; " + rows)
-                : formatted("%" PRId64 " elements are wrong", p.m * p.n)) +
+                : formatted("%" PRId64 " elements are wrong", elements_of_c(p))) +
            ")";
   if (!rows.empty()) return rows;
   if (verdict.imprecise())

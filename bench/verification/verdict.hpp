@@ -43,7 +43,7 @@ inline void limit_rms(const Problem& p, Bound& bound) {
   constexpr std::int64_t kFewestElements = 256, kShortestSum = 64;
   const PrecisionTraits& traits = traits_of(p.precision);
   const bool rounds = traits.accumulate_error > 0 && traits.coarse_error == 0;
-  if (!rounds || p.m * p.n < kFewestElements || p.k < kShortestSum) return;
+  if (!rounds || elements_of_c(p) < kFewestElements || p.k < kShortestSum) return;
   const bool cuts = traits.accumulate_error > 0x1p-24;
   bound.rms_of_magnitude = (cuts ? 16 : 4) * traits.accumulate_error;
   bound.rms_of_expected = 0.475 * traits.input_error + traits.output_error;
@@ -186,7 +186,8 @@ struct Verdict {
   }
 };
 
-// "c[17,3] = nan, expected 4.25 +- 1e-3 (and 12 more of 4096 elements)"; nothing if it passed.
+// "c[17,3] = nan, expected 4.25 +- 1e-3 (and 12 more of 4096 elements)", of a batch "c[2][17,3]";
+// nothing if it passed.
 std::optional<std::string> complaint(const Problem& p, const Verdict& verdict);
 
 }  // namespace gemm::bench

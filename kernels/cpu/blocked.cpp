@@ -73,17 +73,19 @@ const Registration blocked{{
     .source = "Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008)",
     .rung = 2,
     .precisions = {Precision::f32},
+    .batches = Batches::also,
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       return [=, cores = std::max(1, device.cores)](Stream) {
-        const auto* a = static_cast<const float*>(o.a);
-        const auto* b = static_cast<const float*>(o.b);
-        auto* c = static_cast<float*>(o.c);
+        const std::int64_t panels = ceil_div(p.n, kWidth);  // of each product
 #pragma omp parallel num_threads(cores)
         {
           std::vector<float> panel(static_cast<std::size_t>(kDepth) * kWidth);
 #pragma omp for schedule(dynamic)
-          for (std::int64_t column = 0; column < p.n; column += kWidth)
-            multiply_panel(p, a, b, c, column, panel);
+          for (std::int64_t which = 0; which < p.batch * panels; ++which) {
+            const auto [a, b, c] = operands_of_product(p, o, which / panels);
+            multiply_panel(p, static_cast<const float*>(a), static_cast<const float*>(b),
+                           static_cast<float*>(c), which % panels * kWidth, panel);
+          }
         }
       };
     },

@@ -26,10 +26,14 @@ const Registration naive{{
     .source = "textbook; the serial baseline of the CUDA tutorials",
     .rung = 1,
     .precisions = {Precision::f32},
+    .batches = Batches::also,
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
       return [=](Stream) {
-        multiply(p, static_cast<const float*>(o.a), static_cast<const float*>(o.b),
-                 static_cast<float*>(o.c));
+        for (std::int64_t which = 0; which < p.batch; ++which) {
+          const auto [a, b, c] = operands_of_product(p, o, which);
+          multiply(p, static_cast<const float*>(a), static_cast<const float*>(b),
+                   static_cast<float*>(c));
+        }
       };
     },
 }};

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "kernels/registry.hpp"
 
@@ -33,14 +34,32 @@ Prepare wrong(Spoil spoil) {
 }
 const Prepare right = wrong([](const Problem&, float*, int) {});
 
+// A right product of a batch for each of `count(p)`, by the B of `of_b(p, which)`.
+template <typename Count, typename OfB>
+Prepare wrong_batch(Count count, OfB of_b) {
+  return [=](const Problem& p, const Device& device, const Operands& o) -> Launch {
+    std::vector<Launch> launches;
+    for (std::int64_t which = 0; which < count(p); ++which) {
+      Operands one = operands_of_product(p, o, which);
+      one.b = operands_of_product(p, o, of_b(p, which)).b;
+      launches.push_back(right(one_of(p), device, one));
+    }
+    return [launches](Stream stream) {
+      for (const Launch& launch : launches) launch(stream);
+    };
+  };
+}
+
 struct Control : Registration {
-  Control(const char* name, Prepare prepare, Layout layout = Layout::nn)
+  Control(const char* name, Prepare prepare, Layout layout = Layout::nn,
+          Batches batches = Batches::none)
       : Registration({.name = name,
                       .idea = "Wrong or slow on purpose.",
                       .source = "negative control",
                       .rung = 99,
                       .precisions = {Precision::f32},
                       .layouts = {layout},
+                      .batches = batches,
                       .prepare = std::move(prepare)},
                      Device::Kind::cpu) {}
 };
@@ -74,6 +93,16 @@ const Control degrades("WrongLater", wrong([](const Problem&, float* c, int call
                        }));
 // Declares layout tn but reads nn.
 const Control ignores_layout("WrongLayout", right, Layout::tn);
+const Control skips("WrongBatchSkipped",
+                    wrong_batch([](const Problem& p) { return p.batch - 1; },
+                                [](const Problem&, std::int64_t which) { return which; }),
+                    Layout::nn, Batches::only);
+const Control takes_next("WrongBatchNeighbour",
+                         wrong_batch([](const Problem& p) { return p.batch; },
+                                     [](const Problem& p, std::int64_t which) {
+                                       return (which + 1) % p.batch;
+                                     }),
+                         Layout::nn, Batches::only);
 const Control throws("WrongThrows", [](const Problem&, const Device&, const Operands&) -> Launch {
   throw std::runtime_error("no plan for this problem");
 });

@@ -148,6 +148,12 @@ Launch prepare(const Problem& p, const Operands& o, Mode mode,
   return [=](Stream stream) {
     const cublas::Scalar one(mode, 1), zero(mode, 0);
     // cuBLAS is column-major: row-major C = A * B is C^T = B^T * A^T there.
+    if (p.batch > 1)
+      return check(api().cublasGemmStridedBatchedEx(
+          library->on(stream), cublas::operation(transposes_b(p.layout)),
+          cublas::operation(transposes_a(p.layout)), n, m, k, &one, o.b, mode.input,
+          static_cast<int>(ldb(p)), p.k * p.n, o.a, mode.input, static_cast<int>(lda(p)), p.m * p.k,
+          &zero, o.c, mode.output, n, p.m * p.n, p.batch, mode.compute, CUBLAS_GEMM_DEFAULT));
     check(api().cublasGemmEx(library->on(stream), cublas::operation(transposes_b(p.layout)),
                              cublas::operation(transposes_a(p.layout)), n, m, k, &one, o.b,
                              mode.input, static_cast<int>(ldb(p)), o.a, mode.input,
@@ -157,14 +163,15 @@ Launch prepare(const Problem& p, const Operands& o, Mode mode,
 }
 
 Kernel variant(std::string_view math, std::vector<Precision> precisions,
-               decltype(Kernel::prepare) prepare) {
+               decltype(Kernel::prepare) prepare, Batches batches = Batches::also) {
   return {
       .name = "cuBLAS",
       .parameters = {{"math", std::string(math)}},
       .idea = "NVIDIA's library: the reference for every GPU kernel.",
-      .source = "cuBLAS, cublasGemmEx with a 32 MiB workspace",
+      .source = "cuBLAS, cublasGemmEx with a 32 MiB workspace, cublasGemmStridedBatchedEx",
       .precisions = std::move(precisions),
       .layouts = {kLayouts.begin(), kLayouts.end()},
+      .batches = batches,
       .unsupported = cublas::unsupported,
       .prepare = std::move(prepare),
   };
@@ -211,7 +218,9 @@ Launch prepare_emulated(const Problem& p, const Device&, const Operands& o) {
   };
 }
 
-const Registration emulated(variant("emulated", {Precision::f64emulated}, prepare_emulated));
+// NVIDIA's formula for the workspace is of one product.
+const Registration emulated(variant("emulated", {Precision::f64emulated}, prepare_emulated,
+                                    Batches::none));
 
 }  // namespace
 }  // namespace gemm

@@ -58,6 +58,11 @@ struct Api {
                                  cudaDataType_t, int, const void*, void*, cudaDataType_t, int,
                                  cublasComputeType_t,
                                  cublasGemmAlgo_t) = library.function("cublasGemmEx");
+  cublasStatus_t (*cublasGemmStridedBatchedEx)(
+      cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*, const void*,
+      cudaDataType_t, int, long long, const void*, cudaDataType_t, int, long long, const void*,
+      void*, cudaDataType_t, int, long long, int, cublasComputeType_t,
+      cublasGemmAlgo_t) = library.function("cublasGemmStridedBatchedEx");
   // Null before 13.1. An enumeration is passed as an int.
   using SetNumber = cublasStatus_t(cublasHandle_t, int);
   SetNumber* cublasSetEmulationStrategy = library.function_if_any("cublasSetEmulationStrategy");
@@ -79,6 +84,8 @@ struct Api {
       library.function("cublasLtMatrixLayoutCreate");
   decltype(&::cublasLtMatrixLayoutDestroy) cublasLtMatrixLayoutDestroy =
       library.function("cublasLtMatrixLayoutDestroy");
+  decltype(&::cublasLtMatrixLayoutSetAttribute) cublasLtMatrixLayoutSetAttribute =
+      library.function("cublasLtMatrixLayoutSetAttribute");
   decltype(&::cublasLtMatmulPreferenceCreate) cublasLtMatmulPreferenceCreate =
       library.function("cublasLtMatmulPreferenceCreate");
   decltype(&::cublasLtMatmulPreferenceDestroy) cublasLtMatmulPreferenceDestroy =

@@ -41,12 +41,17 @@ struct Alignment {
   std::uint32_t a = 256, b = 256, c = 256;
   bool operator==(const Alignment&) const = default;
 
-  static Alignment of(const Operands& o) {
-    const auto bytes = [](const void* pointer) {
-      const auto address = reinterpret_cast<std::uintptr_t>(pointer) | 256;
+  // Of every product of a batch.
+  static Alignment of(const Problem& p, const Operands& o) {
+    const PrecisionTraits& traits = traits_of(p.precision);
+    const auto bytes = [&](const void* first, std::int64_t elements, int element_bytes) {
+      const std::int64_t stride = p.batch > 1 ? elements * element_bytes : 0;
+      const auto address =
+          reinterpret_cast<std::uintptr_t>(first) | static_cast<std::uintptr_t>(stride) | 256;
       return static_cast<std::uint32_t>(address & -address);
     };
-    return {bytes(o.a), bytes(o.b), bytes(o.c)};
+    return {bytes(o.a, p.m * p.k, traits.input_bytes), bytes(o.b, p.k * p.n, traits.input_bytes),
+            bytes(o.c, p.m * p.n, traits.output_bytes)};
   }
 };
 
@@ -124,9 +129,16 @@ class Matmul {
   }
 
  private:
-  // Row-major, which cuBLASLt reads as the column-major transpose.
-  static Matrix matrix(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
-    return make<Matrix>(api().cublasLtMatrixLayoutCreate, type, columns, rows, columns);
+  // Row-major, which cuBLASLt reads as the column-major transpose; one after another of a batch.
+  Matrix matrix(cudaDataType_t type, std::int64_t rows, std::int64_t columns) const {
+    auto one = make<Matrix>(api().cublasLtMatrixLayoutCreate, type, columns, rows, columns);
+    if (problem_.batch == 1) return one;
+    const std::int64_t stride = rows * columns;  // in elements
+    check(api().cublasLtMatrixLayoutSetAttribute(one.get(), CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                 &problem_.batch, sizeof problem_.batch));
+    check(api().cublasLtMatrixLayoutSetAttribute(
+        one.get(), CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride));
+    return one;
   }
 
   Problem problem_;
@@ -147,7 +159,7 @@ enum class Choice { first, best };
 class Plan {
  public:
   Plan(const Problem& p, const Device& device, const Operands& o, Choice choice)
-      : matmul_(p), alignment_(Alignment::of(o)) {
+      : matmul_(p), alignment_(Alignment::of(p, o)) {
     const auto algorithms = choice == Choice::first ? matmul_.algorithms(alignment_)
                                                     : matmul_.all_algorithms(alignment_);
     if (algorithms.empty()) throw std::runtime_error("cuBLASLt has no algorithm for this problem");
@@ -172,7 +184,8 @@ class Plan {
                                             const Operands& o) {
     static std::weak_ptr<const Plan> living;
     auto plan = living.lock();
-    if (plan && plan->matmul_.problem() == p && plan->alignment_ == Alignment::of(o)) return plan;
+    if (plan && plan->matmul_.problem() == p && plan->alignment_ == Alignment::of(p, o))
+      return plan;
     living = plan = std::make_shared<const Plan>(p, device, o, kChoice);
     return plan;
   }
@@ -189,12 +202,14 @@ class Plan {
 std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   if (const auto why = cublas::unsupported(p, device)) return why;
   const auto has_algorithm = [](const Problem& other) {
-    return !Matmul(other).algorithms({}).empty();
+    return !Matmul(other).algorithms(Alignment::of(other, {})).empty();
   };
   if (has_algorithm(p)) return std::nullopt;
-  const auto even = [](std::int64_t size) { return (size + 15) / 16 * 16; };
-  Problem easier = {even(p.m), even(p.n), even(p.k), p.precision, p.layout};
   const std::string name(traits_of(p.precision).name);
+  if (p.batch > 1 && has_algorithm(one_of(p)))
+    return "cuBLASLt supports this size of " + name + " only without a batch";
+  const auto even = [](std::int64_t size) { return (size + 15) / 16 * 16; };
+  Problem easier = {even(p.m), even(p.n), even(p.k), p.precision, p.layout, p.batch};
   if (has_algorithm(easier))
     return "cuBLASLt supports " + name + " only for some m, n, k (rerun with multiples of 16)";
   easier.layout = Layout::nt;
@@ -216,6 +231,7 @@ Kernel variant(std::string_view name) {
                      Precision::e4m3, Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast,
                      Precision::s8},
       .layouts = {kLayouts.begin(), kLayouts.end()},
+      .batches = Batches::also,
       .unsupported = unsupported,
       .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
         return [o, plan = Plan::shared<kChoice>(p, device, o)](Stream stream) {

@@ -33,9 +33,10 @@ const Registration openblas{
     {
         .name = "OpenBLAS",
         .idea = "Open-source BLAS on all cores: the baseline of the CPU kernels.",
-        .source = "OpenBLAS, cblas_sgemm",
+        .source = "OpenBLAS, cblas_sgemm; of a batch a call for each product",
         .precisions = {Precision::f32},
         .layouts = {kLayouts.begin(), kLayouts.end()},
+        .batches = Batches::also,
         .unsupported = [](const Problem& p, const Device&) -> std::optional<std::string> {
           if (std::max({p.m, p.n, p.k}) > INT_MAX) return "OpenBLAS requires m, n and k below 2^31";
           return std::nullopt;
@@ -46,11 +47,14 @@ const Registration openblas{
           return [=](Stream) {
             const int m = static_cast<int>(p.m), n = static_cast<int>(p.n),
                       k = static_cast<int>(p.k);
-            cblas_sgemm(CblasRowMajor, transposes_a(p.layout) ? CblasTrans : CblasNoTrans,
-                        transposes_b(p.layout) ? CblasTrans : CblasNoTrans, m, n, k, 1.0F,
-                        static_cast<const float*>(o.a), static_cast<int>(lda(p)),
-                        static_cast<const float*>(o.b), static_cast<int>(ldb(p)), 0.0F,
-                        static_cast<float*>(o.c), n);
+            for (std::int64_t which = 0; which < p.batch; ++which) {
+              const auto [a, b, c] = operands_of_product(p, o, which);
+              cblas_sgemm(CblasRowMajor, transposes_a(p.layout) ? CblasTrans : CblasNoTrans,
+                          transposes_b(p.layout) ? CblasTrans : CblasNoTrans, m, n, k, 1.0F,
+                          static_cast<const float*>(a), static_cast<int>(lda(p)),
+                          static_cast<const float*>(b), static_cast<int>(ldb(p)), 0.0F,
+                          static_cast<float*>(c), n);
+            }
           };
         },
     },

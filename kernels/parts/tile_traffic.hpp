@@ -9,17 +9,19 @@
 
 namespace gemm::simt {
 
-// A block computes rows x columns of C. It loads its rows of A and columns of B (without padding
-// beyond the edges), and in each step of `depth` along k its warps issue so many shared-memory
-// wavefronts of 128 bytes, loads and stores.
+// A block computes rows x columns of C, of one product of a batch. It loads its rows of A and
+// columns of B (without padding beyond the edges), and in each step of `depth` along k its warps
+// issue so many shared-memory wavefronts of 128 bytes, loads and stores.
 inline Traffic tile_traffic(const Problem& p, int rows, int columns, int depth,
                             double wavefronts_per_step) {
   const PrecisionTraits& traits = traits_of(p.precision);
   const double tile_rows = 1.0 * ceil_div(p.m, rows), tile_columns = 1.0 * ceil_div(p.n, columns);
   const double a = traits.input_bytes * 1.0 * p.m * p.k, b = traits.input_bytes * 1.0 * p.k * p.n;
+  const double c = traits.output_bytes * 1.0 * p.m * p.n;
   return {.dram = bytes_minimum(p),
-          .l2 = a * tile_columns + b * tile_rows + traits.output_bytes * 1.0 * p.m * p.n,
-          .shared = 128 * wavefronts_per_step * tile_rows * tile_columns * ceil_div(p.k, depth)};
+          .l2 = p.batch * (a * tile_columns + b * tile_rows + c),
+          .shared = p.batch * 128 * wavefronts_per_step * tile_rows * tile_columns *
+                    ceil_div(p.k, depth)};
 }
 
 // The work of a grid of such tiles on CUDA cores, of which `blocks` fit an SM.

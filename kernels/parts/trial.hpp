@@ -50,12 +50,12 @@ class OperandSets {
  public:
   OperandSets(const Problem& p, const Device& device, const Operands& o) : sets_{o} {
     const PrecisionTraits& traits = traits_of(p.precision);
-    const auto bytes = [](std::int64_t rows, std::int64_t columns, int element_bytes) {
-      return static_cast<std::size_t>(rows * columns) * static_cast<std::size_t>(element_bytes);
+    const auto bytes = [](std::int64_t elements, int element_bytes) {
+      return static_cast<std::size_t>(elements) * static_cast<std::size_t>(element_bytes);
     };
-    const std::size_t a = bytes(p.m, p.k, traits.input_bytes),
-                      b = bytes(p.k, p.n, traits.input_bytes),
-                      c = bytes(p.m, p.n, traits.output_bytes);
+    const std::size_t a = bytes(elements_of_a(p), traits.input_bytes),
+                      b = bytes(elements_of_b(p), traits.input_bytes),
+                      c = bytes(elements_of_c(p), traits.output_bytes);
     const double wanted = 1.5 * static_cast<double>(device.last_level_cache_bytes);
     while (sets_.size() < kMost && static_cast<double>(sets_.size() * (a + b + c)) < wanted) {
       try {

@@ -520,6 +520,7 @@ class Identity(NamedTuple):
     n: int
     k: int
     transfer: str | None
+    batch_count: int = 1
 
     @property
     def label(self) -> str:
@@ -527,9 +528,15 @@ class Identity(NamedTuple):
         transfer = f"EndToEnd/{self.transfer}/" if self.transfer else ""
         return transfer + variant(self.kernel, self.parameters, self.layout)
 
+    @property
+    def shape(self) -> str:
+        """As in the benchmark's name: 1024x1024x768, of a batch batched:16x1024x1024x768."""
+        batch = f"batched:{self.batch_count}x" if self.batch_count > 1 else ""
+        return f"{batch}{self.m}x{self.n}x{self.k}"
+
     def __str__(self) -> str:
         """As the benchmark is named."""
-        return f"{self.label}/{self.precision}/{self.m}x{self.n}x{self.k}"
+        return f"{self.label}/{self.precision}/{self.shape}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -547,8 +554,9 @@ class Row:
     m: Count
     n: Count
     k: Count
+    batch_count: Count = 1  # products of this size, whose matrices are one after another
     repetition: Whole = 0
-    flop: Positive  # 2 m n k; operations on integers in s32 and s8
+    flop: Positive  # 2 m n k of each product; operations on integers in s32 and s8
     bytes_minimum: Positive | None = None  # a and B read once, C written once
     flop_per_byte: Positive  # flop / bytes_minimum
     traffic: Traffic | None = None  # by a model
@@ -598,7 +606,7 @@ class Row:
     def identity(self) -> Identity:
         """By which it is found in another run."""
         problem = self.precision, self.layout, self.m, self.n, self.k, self.transfer
-        return Identity(self.kernel, tuple(self.parameters.items()), *problem)
+        return Identity(self.kernel, tuple(self.parameters.items()), *problem, self.batch_count)
 
     @property
     def part(self) -> Part:
@@ -620,7 +628,7 @@ class Row:
     @property
     def shape(self) -> str:
         """As in the benchmark's name: 1024x1024x768."""
-        return f"{self.m}x{self.n}x{self.k}"
+        return self.identity.shape
 
     @property
     def size(self) -> str:
@@ -628,9 +636,14 @@ class Row:
         return str(self.m) if self.is_cube else self.shape
 
     @property
+    def is_batch(self) -> bool:
+        """Whether it is several products: figures over sizes are of one."""
+        return self.batch_count > 1
+
+    @property
     def volume(self) -> int:
-        """Products in the problem, by which problems are larger or smaller."""
-        return self.m * self.n * self.k
+        """Multiplications in the problem, by which problems are larger or smaller."""
+        return self.batch_count * self.m * self.n * self.k
 
     @property
     def joules(self) -> float | None:
@@ -698,7 +711,7 @@ class Row:
     @property
     def is_cube(self) -> bool:
         """Whether the problem has one size."""
-        return self.m == self.n == self.k
+        return self.m == self.n == self.k and not self.is_batch
 
     @property
     def throttled(self) -> bool:

@@ -35,7 +35,7 @@ def ordered_rows(record: Record) -> list[Row]:
 def timed_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
     """One of every kernel, layout and problem: of several repetitions, the middle one."""
     timed = [row for row in ordered_rows(record) if row.status == "timed" and row.part == part]
-    repetitions = groupby(timed, key=lambda row: (row.precision, row.label, row.m, row.n, row.k))
+    repetitions = groupby(timed, key=lambda row: (row.precision, row.label, row.shape))
     return [middle(list(rows)) for _, rows in repetitions]
 
 
@@ -45,8 +45,8 @@ def middle(rows: Sequence[Row]) -> Row:
 
 
 def drawn_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
-    """Of each precision those of its plain layout, or all where there is none."""
-    timed = timed_rows(record, part)
+    """Of each precision those of its plain layout, or all where there is none; no batches."""
+    timed = [row for row in timed_rows(record, part) if not row.is_batch]
     found: list[Row] = []
     for precision, rows in by_precision(timed).items():
         found += [row for row in rows if row.layout == plain_layout(precision)] or rows

@@ -13,7 +13,9 @@ from gemm_report.rows import (
     libraries,
     natural,
     rungs,
+    timed_rows,
 )
+from gemm_report.standing import standings
 
 
 def of(record: Record, *rows: Row) -> Record:
@@ -49,6 +51,16 @@ def test_one_row_a_case_is_drawn_and_only_if_it_has_a_time(gpu: Record) -> None:
 
     assert naive(drawn_rows(gpu)) == [sorted(naive(gpu.rows))[1]], "of repetitions the middle one"
     assert not any(row.label == "Tiled/tile:32" for row in drawn_rows(gpu))
+
+
+def test_batches_are_rows_of_their_own_that_no_figure_draws(gpu: Record) -> None:
+    one = row_of(gpu, "Tiled/tile:16")
+    record = of(gpu, one, changed(one, batch_count=8), changed(one, batch_count=16))
+    assert [row.batch_count for row in timed_rows(record)] == [1, 8, 16]
+    assert drawn_rows(record) == [one]
+    assert [pair.ours for each in standings(record) for pair in each.pairs] == [one]
+    assert ladder_size(changed(one, batch_count=8) for _ in "12") is None
+    assert standings(of(gpu, changed(one, batch_count=8))) == []
 
 
 def test_grids_and_transfers_are_no_rungs(ladder: Record) -> None:

@@ -139,8 +139,11 @@ class Standing:
 
 
 def standings(record: Record) -> list[Standing]:
-    """One for each precision that a kernel of ours has a time in, the minor ones only alone."""
-    groups = by_precision(timed_rows(record))
+    """One for each precision that a kernel of ours has a time in, the minor ones only alone.
+
+    Batches are left out.
+    """
+    groups = by_precision(row for row in timed_rows(record) if not row.is_batch)
     main = {precision: rows for precision, rows in groups.items() if precision not in _MINOR}
     has_main = any(row.is_ours for rows in main.values() for row in rows)
     chosen = main if has_main else groups

@@ -117,8 +117,8 @@ inline Traffic traffic_of(const Problem& p, const TileShape& tile) {
   const double stored = whole ? c : p.n % 2 == 0 ? 2 * c : 4 * c;
   const double staged = by_tma ? 2 * c : wmma ? 8.0 * p.m * p.n : 0;
   return {.dram = bytes_minimum(p),
-          .l2 = a * across + b * down + stored,
-          .shared = tile.moved * tile.cluster * down * across * k_tiles + staged};
+          .l2 = p.batch * (a * across + b * down + stored),
+          .shared = p.batch * (tile.moved * tile.cluster * down * across * k_tiles + staged)};
 }
 
 // Completes a rung, given the launch in each precision.

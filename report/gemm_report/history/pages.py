@@ -83,7 +83,7 @@ def _line(number: int, trend: Trend, entries: Sequence[Entry]) -> Line:
     cells: list[Cell | str] = [
         Cell(case.label),
         Cell(precision_name(case.precision), choices=(case.precision,)),
-        f"{case.m}x{case.n}x{case.k}",
+        case.shape,
         series.device,
         Cell(str(len(series.record)), len(series.record)),
         _picture(trend, 144.0, 24.0, 0.0, 2.0, 22.0),

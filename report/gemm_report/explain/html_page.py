@@ -17,8 +17,8 @@ def html_page(
     """One file, which loads nothing."""
     sections = [(each.caption, each.svg) for each in pictures]
     for title, head, rows in tables(found, versus):
-        heads = [Column(name, is_number=i > 0) for i, name in enumerate(head)]
-        sections.append((title, table(heads, rows, "lines", tools=False)))
+        heads = [Column(name or "fact", is_number=i > 0) for i, name in enumerate(head)]
+        sections.append((title, table(heads, rows, f"lines: {title}", tools=False)))
     return document(
         f"Why {found.name} is not faster",
         "",

@@ -42,7 +42,8 @@ def html_page(fleet: Fleet) -> str:
     for i, group in enumerate(dict.fromkeys(case.group for case in fleet.cases)):
         names, *rows = variation([case for case in fleet.cases if case.group == group])
         heads = [Column(name, is_number=at > 0) for at, name in enumerate(names)]
-        sections.append((f"cases-{i}", str(group), table(heads, rows, "cases", tools=False)))
+        cases = table(heads, rows, f"cases of {group}", tools=False)
+        sections.append((f"cases-{i}", str(group), cases))
     unclear = [tag("p", each, class_="badge warn") for each in fleet.unclear]
     top = tag("header", tag("h1", head(fleet)), *unclear, tag("nav", chips, class_="chips"))
     parts = [tag("section", tag("h2", title), it, id=name) for name, title, it in sections]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gemm_report.explain.page import Explanation, compared, headline, labels, step_text, tables
 from gemm_report.pages.picture import Picture
-from gemm_report.pages.render import Column, document, table
+from gemm_report.pages.render import Column, document, rendered, table
 from gemm_report.record import Versus
 
 
@@ -14,8 +14,10 @@ def html_page(
     interleaved: Versus | None,
     pictures: Sequence[Picture],
 ) -> str:
-    """One file, which loads nothing."""
-    sections = [(each.caption, each.svg) for each in pictures]
+    """One file, which loads nothing; the files of `pictures` are stored next to it."""
+    sections = []
+    if pictures:
+        sections.append(("Memory", rendered("figures", pictures=pictures, size="large")))
     for title, head, rows in tables(found, versus):
         heads = [Column(name or "fact", is_number=i > 0) for i, name in enumerate(head)]
         sections.append((title, table(heads, rows, f"lines: {title}", tools=False)))

@@ -35,9 +35,14 @@ def html_page(fleet: Fleet) -> str:
     counts = Counter(map(state_of, fleet.gpus))
     chips = joined(chip(each, counts[each], "state", _tone(each)) for each in reversed(STATES))
     write_map(fleet, drawn := StringIO(), "svg")
+    picture = inline("fleet", "the slowest case of each GPU", drawn.getvalue())
     sections = [
         ("gpus", "GPUs", table(columns, lines, "GPUs")),
-        ("map", "Map", inline("fleet", "the slowest case of each GPU", drawn.getvalue())),
+        (
+            "map",
+            "Map",
+            tag("div", picture, class_="wide", tabindex=0, role="region", aria_label="Map"),
+        ),
     ]
     for i, group in enumerate(dict.fromkeys(case.group for case in fleet.cases)):
         names, *rows = variation([case for case in fleet.cases if case.group == group])

@@ -68,12 +68,24 @@ def test_noise_outliers_and_two_speeds_are_no_change() -> None:
         for seed in range(10):
             assert not changes(noise(count, seed))
             assert not changes(np.zeros(count))
-        slow = 0.06 * (random.random(count) < 0.3)
-        assert not changes(noise(count, 1) + slow)
+    for seed in range(20):
+        slow = 0.06 * (random.random(60) < 0.3)
+        assert not changes(noise(60, seed, 0.001) + slow)
     for length, found in ((1, 0), (3, 0), (4, 2)):
         values = noise(60, 1)
         values[30 : 30 + length] += 0.2
         assert len(changes(values)) == found, length
+
+
+def test_the_newest_records_are_a_level_if_all_are_far_and_almost_none_before() -> None:
+    values = noise(60, 1, 0.001)
+    values[58:] += 0.2
+    assert [each.at for each in changes(values)] == [58]
+    values[[20, 40]] += 0.2
+    assert not changes(values)
+    values[[20, 40]] -= 0.2
+    values[58:] -= 0.15  # two records are one if it is large
+    assert not changes(values)
 
 
 def test_each_gpu_has_a_level_of_its_own() -> None:
@@ -188,6 +200,33 @@ def test_a_change_is_put_down_to_what_differs(
     found = [trend.changes for trend in trends]
     assert all(len(each) == 1 and each[0].change.at == 10 for each in found)
     assert {each[0].suspects[0].what for each in found} == {cause}
+
+
+def test_what_was_not_recorded_before_is_no_suspect(ladder_path: Path, tmp_path: Path) -> None:
+    def edit(document: Any, i: int) -> None:
+        document["context"]["gemm"]["device"]["driver"] = "560.2" if i >= 10 else None
+        for row in rows(document):
+            if row["seconds"] and i >= 10:
+                timed(row, 1.06)
+
+    trends = trends_of(made(ladder_path, tmp_path / "records", 20, edit))
+    for trend in trends:
+        (found,) = trend.changes
+        assert "driver" not in {suspect.what for suspect in found.suspects}
+
+
+def test_a_newest_record_far_off_its_level_strays(ladder_path: Path, tmp_path: Path) -> None:
+    def off(record: int) -> Edit:
+        def edit(document: Any, i: int) -> None:
+            for row in rows(document):
+                if row["seconds"] and i == record:
+                    timed(row, 1.2)
+
+        return edit
+
+    for record, strays in ((11, {True}), (0, {False}), (12, {False})):
+        trends = trends_of(made(ladder_path, tmp_path / str(record), 12, off(record)))
+        assert {trend.strays for trend in trends} == strays, record
 
 
 def test_records_are_in_the_order_of_commits(ladder_path: Path, tmp_path: Path) -> None:

@@ -131,7 +131,8 @@ def test_output_is_written_or_one_line_says_why_not(
 ) -> None:
     named = tmp_path / "name.json"
     named.write_text(gpu_path.read_text().replace("Test GPU", "Test \\u884c GPU"))
-    words = arguments.format(gpu=gpu_path, out=tmp_path, named=named).split()
+    paths = {"gpu": gpu_path, "out": tmp_path, "named": named}
+    words = [word.format(**paths) for word in arguments.split()]
     done = shell(script, *words, **variables)
     assert done.stderr == "" if code is None and not told else told in done.stderr
     assert "Traceback" not in done.stderr

@@ -104,6 +104,7 @@ double Measurement::predict(double limit,
   for (std::int64_t edge = backend_.device().kind == Device::Kind::gpu ? 1024 : 256;; edge *= 2) {
     Problem corner = whole;
     for (std::int64_t* size : {&corner.m, &corner.n, &corner.k}) *size = std::min(*size, edge);
+    // As the size of a product, so that a corner of many products is a moment's work.
     corner.batch = static_cast<std::int32_t>(std::min<std::int64_t>(corner.batch, edge / 64));
     Prediction found = measure(corner);
     // The first time may have loaded a library, compiled, or touched memory for the first time.

@@ -556,7 +556,7 @@ class Row:
     k: Count
     batch_count: Count = 1  # products of this size, whose matrices are one after another
     repetition: Whole = 0
-    flop: Positive  # 2 m n k of each product; operations on integers in s32 and s8
+    flop: Positive  # 2 m n k, of all products of a batch; operations on integers in s32 and s8
     bytes_minimum: Positive | None = None  # a and B read once, C written once
     flop_per_byte: Positive  # flop / bytes_minimum
     traffic: Traffic | None = None  # by a model

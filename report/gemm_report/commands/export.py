@@ -59,7 +59,7 @@ COLUMNS: Sequence[Column] = (
     Column("repetition", "from 0"),
     Column("status", "timed, failed, skipped, untimed"),
     Column("reason", "why it has no time", lambda record, row: row.failed or row.skipped),
-    Column("flop", "2 m n k of each product"),
+    Column("flop", "2 m n k, of all products of a batch"),
     Column("flop_per_byte", "ideal intensity"),
     Column("seconds", "median", "seconds.median"),
     Column("seconds_q1", "quartile", "seconds.q1"),

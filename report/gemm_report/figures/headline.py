@@ -92,8 +92,8 @@ def draw(record: Record, colors: Colors) -> Figure:
     leads = list(dict.fromkeys(each.lead.ours.size for each in found))
     columns = sizes(found)
     count = sum(len(each.compared) for each in found)
-    shown = sum(pair is not None for each in found for _, pair, _ in cells(each, columns))
-    what = f"{count} problems" + (f", {shown} of them here" if shown < count else "")
+    shown = sum(pair.ours.size in columns for each in found for pair in each.compared)
+    what = f"{count} problems" + (f", {shown} of them here" if 0 < shown < count else "")
     subtitle = f"{what if said else 'our fastest kernel'}; every result verified"
     subtitle += "; a tie is within the noise" if said else ""
     has_peaks = all(each.peak for each in found)

@@ -5,7 +5,7 @@ from io import StringIO
 
 from gemm_report.fleet.chart import write_map
 from gemm_report.fleet.judging import Fleet
-from gemm_report.fleet.output import head, variation, worst_first
+from gemm_report.fleet.output import head, reasons, variation, worst_first
 from gemm_report.fleet.reading import BAD, STATES, Gpu, state_of
 from gemm_report.pages.picture import inline
 from gemm_report.pages.render import (
@@ -62,7 +62,6 @@ def _tone(state: str) -> str | None:
 def _line(gpu: Gpu, worst: float | None) -> Line:
     state = state_of(gpu)
     badge = tag("span", state, class_=f"badge {_tone(state) or ''}".strip())
-    reasons = [f"{each.case}: {each.text}" if each.case else each.text for each in gpu.findings]
     slowest = "-" if worst is None else f"{100 * worst:+.1f} %"
-    said = Cell(badge, choices=(state,)), "; ".join(reasons) or "-"
+    said = Cell(badge, choices=(state,)), "; ".join(reasons(gpu)) or "-"
     return Line([gpu.node, gpu.bus, *said, Cell(slowest, worst)], tone=_tone(state))

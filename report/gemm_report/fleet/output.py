@@ -54,10 +54,15 @@ def head(fleet: Fleet) -> str:
     return f"{len(fleet.gpus)} GPUs of {nodes} node{'s' if nodes > 1 else ''}: {said}"
 
 
+def reasons(gpu: Gpu) -> list[str]:
+    """Why it is in its state, each with its case."""
+    return [f"{f.case}: {f.text}" if f.case else f.text for f in gpu.findings]
+
+
 def _line(gpu: Gpu) -> str:
-    reasons = [f"{f.case}: {f.text}" if f.case else f.text for f in gpu.findings]
-    more = len(reasons) - _MOST_REASONS
-    said = "; ".join(reasons[:_MOST_REASONS]) + (f"; {more} more" if more > 0 else "")
+    found = reasons(gpu)
+    more = len(found) - _MOST_REASONS
+    said = "; ".join(found[:_MOST_REASONS]) + (f"; {more} more" if more > 0 else "")
     state = toned(f"{state_of(gpu):9}", Tone.BAD if state_of(gpu) in BAD else Tone.WARN)
     return f"{state}  {gpu.node} {gpu.bus}  {said}"
 

@@ -3,7 +3,7 @@
 // A is m x k, B is k x n, C is m x n, all dense and row-major, except that A or B may be stored
 // transposed (Layout). m, n, k >= 1. Offsets need 64 bits: matrices may have more than 2^31
 // elements. A batch is so many products of one size: all A are one after another without a gap, so
-// are all B and all C.
+// are all B and all C. Groups are a batch whose products differ in their rows of A and C (Tokens).
 #pragma once
 
 #include <array>
@@ -31,15 +31,27 @@ enum class Layout : std::int16_t { nn, nt, tn, tt };
 constexpr bool transposes_a(Layout layout) { return layout == Layout::tn || layout == Layout::tt; }
 constexpr bool transposes_b(Layout layout) { return layout == Layout::nt || layout == Layout::tt; }
 
+// How the rows of all A and C, m on average, are shared out to the products of a batch, as a router
+// shares out tokens to experts: all alike, which is a plain batch; uniformly within 0.7 to 1.3 of
+// the average; as Zipf's law has it; or as it once was with 32 experts of a model.
+enum class Tokens : std::int8_t { equal, band, zipf, real };
+
+// What happens to an element of the product before it is stored: nothing; the bias of its column is
+// added; then GELU in its tanh form is applied; or the element of another matrix like C is added.
+enum class Activation : std::int8_t { none, bias, bias_gelu, residual };
+
 struct Problem {
   std::int64_t m, n, k;
   Precision precision;
   Layout layout = Layout::nn;
   std::int32_t batch = 1;  // products, at least 1
+  Tokens tokens = Tokens::equal;
+  Activation activation = Activation::none;
+  std::uint16_t tokens_seed = 0;  // of `tokens`
   bool operator==(const Problem&) const = default;
 };
 // Kernels take it by value: with another size their machine code would change.
-static_assert(sizeof(Problem) == 32);
+static_assert(sizeof(Problem) == 40);
 
 // Elements of all A, all B and all C of a batch.
 constexpr std::int64_t elements_of_a(const Problem& p) { return p.batch * p.m * p.k; }
@@ -99,11 +111,17 @@ struct Traffic {
   double shared;  // 128 bytes per wavefront, so that bank conflicts count
 };
 
-// Device pointers. c may hold anything before a launch, NaN included.
+// Device pointers. c may hold anything before a launch, NaN included. The others are null where the
+// problem has none.
 struct Operands {
   const void* a;
   const void* b;
   void* c;
+  // Factors of blocks of A and B (Precision::e4m3block).
+  const float* a_scales = nullptr;
+  const float* b_scales = nullptr;
+  const void* bias = nullptr;      // n elements of the type of C (Activation)
+  const void* residual = nullptr;  // m x n, as C
 };
 
 // Those of product `which` of a batch, from 0.

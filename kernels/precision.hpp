@@ -19,6 +19,10 @@ namespace gemm {
 // least every kPromotion products (promotion); the "fast" precisions accumulate over the whole of k
 // (FAST_ACCUM in cuBLASLt).
 //
+// e4m3block: as e4m3, and each 128 elements along k of a row of A, and each 128 x 128 of B, have an
+// FP32 factor. The scales of A are ceil(k / 128) x m, row-major. Those of B are ceil(n / 128) rows
+// of ceil(k / 128), with a distance of rows that is rounded up to 4 (scales_of_b_stride).
+//
 // f64emulated: FP64 as fixed-point numbers of 55 bits and a sign, scaled by row and column, in
 // seven slices for INT8 tensor cores: 28 products of slices. Errors are of the largest element of a
 // row.
@@ -35,7 +39,8 @@ enum class Precision : std::int16_t {
   f64,
   f64emulated,
   s32,
-  s8
+  s8,
+  e4m3block
 };
 
 enum class ElementType { f32, bf16, f16, e4m3, e5m2, f64, s32, s8 };
@@ -86,7 +91,7 @@ struct PrecisionTraits {
   static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 };
 
-inline constexpr std::array<PrecisionTraits, 13> kPrecisions = {{
+inline constexpr std::array<PrecisionTraits, 14> kPrecisions = {{
     {Precision::f32, "f32", ElementType::f32, ElementType::f32, 4, 4, Unit::fp32_fma, 1, "FP32 FMA",
      0x1p-24, 0, 0, 0},
     {Precision::tf32, "tf32", ElementType::f32, ElementType::f32, 4, 4, Unit::tf32_tensor, 1,
@@ -114,6 +119,8 @@ inline constexpr std::array<PrecisionTraits, 13> kPrecisions = {{
      "INT32 IMAD", 0, 0, 0, 0, 0, 1, (std::int64_t{1} << 31) / (64 * 64) - 1},
     {Precision::s8, "s8", ElementType::s8, ElementType::s32, 1, 4, Unit::int8_tensor, 1,
      "INT8 tensor core", 0, 0, 0, 0, 0, 1, (std::int64_t{1} << 31) / (128 * 128) - 1},
+    {Precision::e4m3block, "e4m3block", ElementType::e4m3, ElementType::bf16, 1, 2,
+     Unit::fp8_tensor, 1, "FP8 tensor core", 0x1p-24, 0, 0x1p-8, 0, 0x1p-13, kPromotion},
 }};
 
 constexpr const PrecisionTraits& traits_of(Precision precision) {
@@ -135,7 +142,15 @@ constexpr std::optional<Precision> precision_named(std::string_view name) {
 
 // Whether FP8 accumulators are promoted to FP32 every kPromotion products.
 constexpr bool promotes(Precision precision) {
-  return precision == Precision::e4m3 || precision == Precision::e5m2;
+  return precision == Precision::e4m3 || precision == Precision::e5m2 ||
+         precision == Precision::e4m3block;
+}
+
+// Elements along k, and for B also along n, that share a factor (Precision::e4m3block).
+inline constexpr std::int64_t kScaleBlock = 128;
+constexpr bool has_scales(Precision precision) { return precision == Precision::e4m3block; }
+constexpr std::int64_t scales_of_b_stride(std::int64_t k) {
+  return ((k + kScaleBlock - 1) / kScaleBlock + 3) / 4 * 4;
 }
 
 }  // namespace gemm

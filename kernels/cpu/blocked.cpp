@@ -82,9 +82,9 @@ const Registration blocked{{
           std::vector<float> panel(static_cast<std::size_t>(kDepth) * kWidth);
 #pragma omp for schedule(dynamic)
           for (std::int64_t which = 0; which < p.batch * panels; ++which) {
-            const auto [a, b, c] = operands_of_product(p, o, which / panels);
-            multiply_panel(p, static_cast<const float*>(a), static_cast<const float*>(b),
-                           static_cast<float*>(c), which % panels * kWidth, panel);
+            const Operands one = operands_of_product(p, o, which / panels);
+            multiply_panel(p, static_cast<const float*>(one.a), static_cast<const float*>(b),
+                           static_cast<float*>(one.c), which % panels * kWidth, panel);
           }
         }
       };

@@ -30,9 +30,9 @@ const Registration naive{{
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
       return [=](Stream) {
         for (std::int64_t which = 0; which < p.batch; ++which) {
-          const auto [a, b, c] = operands_of_product(p, o, which);
-          multiply(p, static_cast<const float*>(a), static_cast<const float*>(b),
-                   static_cast<float*>(c));
+          const Operands one = operands_of_product(p, o, which);
+          multiply(p, static_cast<const float*>(one.a), static_cast<const float*>(b),
+                   static_cast<float*>(one.c));
         }
       };
     },

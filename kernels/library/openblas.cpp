@@ -48,12 +48,12 @@ const Registration openblas{
             const int m = static_cast<int>(p.m), n = static_cast<int>(p.n),
                       k = static_cast<int>(p.k);
             for (std::int64_t which = 0; which < p.batch; ++which) {
-              const auto [a, b, c] = operands_of_product(p, o, which);
+              const Operands one = operands_of_product(p, o, which);
               cblas_sgemm(CblasRowMajor, transposes_a(p.layout) ? CblasTrans : CblasNoTrans,
                           transposes_b(p.layout) ? CblasTrans : CblasNoTrans, m, n, k, 1.0F,
-                          static_cast<const float*>(a), static_cast<int>(lda(p)),
-                          static_cast<const float*>(b), static_cast<int>(ldb(p)), 0.0F,
-                          static_cast<float*>(c), n);
+                          static_cast<const float*>(one.a), static_cast<int>(lda(p)),
+                          static_cast<const float*>(one.b), static_cast<int>(ldb(p)), 0.0F,
+                          static_cast<float*>(one.c), n);
             }
           };
         },

@@ -83,7 +83,7 @@ const Registration blocked{{
 #pragma omp for schedule(dynamic)
           for (std::int64_t which = 0; which < p.batch * panels; ++which) {
             const Operands one = operands_of_product(p, o, which / panels);
-            multiply_panel(p, static_cast<const float*>(one.a), static_cast<const float*>(b),
+            multiply_panel(p, static_cast<const float*>(one.a), static_cast<const float*>(one.b),
                            static_cast<float*>(one.c), which % panels * kWidth, panel);
           }
         }

@@ -31,7 +31,7 @@ const Registration naive{{
       return [=](Stream) {
         for (std::int64_t which = 0; which < p.batch; ++which) {
           const Operands one = operands_of_product(p, o, which);
-          multiply(p, static_cast<const float*>(one.a), static_cast<const float*>(b),
+          multiply(p, static_cast<const float*>(one.a), static_cast<const float*>(one.b),
                    static_cast<float*>(one.c));
         }
       };

@@ -59,14 +59,15 @@ class OperandSets {
     const double wanted = 1.5 * static_cast<double>(device.last_level_cache_bytes);
     while (sets_.size() < kMost && static_cast<double>(sets_.size() * (a + b + c)) < wanted) {
       try {
-        sets_.push_back({place(o.a, a), place(o.b, b), place(o.c, c)});
+        Operands set = o;
+        set.a = place(o.a, a), set.b = place(o.b, b), set.c = place(o.c, c);
+        sets_.push_back(set);
       } catch (const std::runtime_error&) {
         memory_.resize(3 * (sets_.size() - 1));
         break;  // no memory for a whole set
       }
-      const auto [to_a, to_b, to_c] = sets_.back();
-      check(cudaMemcpy(const_cast<void*>(to_a), o.a, a, cudaMemcpyDeviceToDevice));
-      check(cudaMemcpy(const_cast<void*>(to_b), o.b, b, cudaMemcpyDeviceToDevice));
+      check(cudaMemcpy(const_cast<void*>(sets_.back().a), o.a, a, cudaMemcpyDeviceToDevice));
+      check(cudaMemcpy(const_cast<void*>(sets_.back().b), o.b, b, cudaMemcpyDeviceToDevice));
     }
     check(cudaStreamSynchronize(nullptr));  // other streams do not wait for the copies
   }

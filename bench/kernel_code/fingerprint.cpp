@@ -2,17 +2,19 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cinttypes>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <exception>
-#include <fstream>
-#include <ios>
-#include <iterator>
 #include <stdexcept>
+#include <utility>
 
 #include "bench/base/text.hpp"
 
@@ -85,16 +87,20 @@ class Image {
  public:
   explicit Image(std::string_view elf) : sections_(sections_of(elf)) {}
 
-  std::vector<std::pair<std::string, std::string>> functions() const {
-    std::vector<std::pair<std::string, std::string>> found;
-    for (std::size_t i = 0; i < sections_.size(); ++i) {
-      if (!sections_[i].name.starts_with(kText)) continue;
-      std::string all;
-      std::vector<std::size_t> seen;
-      gather(i, all, seen);
-      found.emplace_back(sections_[i].name.substr(kText.size()), hash_of(all));
-    }
+  // The functions, each with the number of its section.
+  std::vector<std::pair<std::string, std::size_t>> functions() const {
+    std::vector<std::pair<std::string, std::size_t>> found;
+    for (std::size_t i = 0; i < sections_.size(); ++i)
+      if (sections_[i].name.starts_with(kText))
+        found.emplace_back(sections_[i].name.substr(kText.size()), i);
     return found;
+  }
+
+  std::string fingerprint(std::size_t section) const {
+    std::string all;
+    std::vector<std::size_t> seen;
+    gather(section, all, seen);
+    return hash_of(all);
   }
 
  private:
@@ -158,28 +164,99 @@ class Image {
   std::vector<Section> sections_;
 };
 
-void add_images(std::string_view fat, Fingerprints& all) {
-  while (fat.size() >= sizeof(FatHeader)) {
-    const auto header = read<FatHeader>(fat, 0);
-    if (header.magic != kFatMagic) {  // padding between what the linker put together
-      fat.remove_prefix(8);
-      continue;
+// A file in memory, of which only what is looked at is read.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& file) : size_(std::filesystem::file_size(file)) {
+    const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) throw std::runtime_error(file.string() + " cannot be read");
+    if (size_ > 0) data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    close(descriptor);
+    if (data_ == MAP_FAILED) throw std::runtime_error(file.string() + " cannot be read");
+  }
+  ~MappedFile() {
+    if (size_ > 0) munmap(data_, size_);
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
+
+ private:
+  std::size_t size_;
+  void* data_ = nullptr;
+};
+
+// What a program or an object file has. A function is hashed when it is asked for: all of them
+// would take longer than a short run.
+class MachineCode {
+ public:
+  explicit MachineCode(const std::filesystem::path& file) : file_(file) {
+    if (!is_elf(file_.bytes())) throw std::runtime_error(file.string() + " is no 64-bit ELF file");
+    for (const Section& section : sections_of(file_.bytes()))
+      if (section.name == ".nv_fatbin") add_images(section.content);
+  }
+
+  std::optional<std::string> fingerprint(const std::string& function, int architecture) const {
+    const auto found = functions_.find({function, architecture});
+    return found == functions_.end() ? std::nullopt : fingerprint(found->second);
+  }
+
+  Fingerprints all() const {
+    Fingerprints all;
+    for (const auto& [function, places] : functions_) all[function] = fingerprint(places);
+    return all;
+  }
+
+ private:
+  struct Place {
+    const Image* image;
+    std::size_t section;
+  };
+
+  static std::optional<std::string> fingerprint(const std::vector<Place>& places) {
+    std::optional<std::string> only;
+    for (const auto& [image, section] : places) {
+      std::string one = image->fingerprint(section);
+      if (only && *only != one) return std::nullopt;
+      only = std::move(one);
     }
-    std::string_view images = part_of(fat, header.header_size, header.size);
-    fat.remove_prefix(header.header_size + header.size);
-    while (images.size() >= sizeof(ImageHeader)) {
-      const auto image = read<ImageHeader>(images, 0);
-      const std::string_view elf = part_of(images, image.header_size, image.size);
-      images.remove_prefix(image.header_size + image.size);
-      if (image.header_size == 0) throw std::runtime_error("its fat binary is damaged");
-      if (image.kind != kMachineCode || !is_elf(elf)) continue;
-      for (auto& [function, hash] : Image(elf).functions()) {
-        const auto [known, is_new] =
-            all.try_emplace({function, static_cast<int>(image.architecture)}, hash);
-        if (!is_new && known->second != hash) known->second.reset();
+    return only;
+  }
+
+  void add_images(std::string_view fat) {
+    while (fat.size() >= sizeof(FatHeader)) {
+      const auto header = read<FatHeader>(fat, 0);
+      if (header.magic != kFatMagic) {  // padding between what the linker put together
+        fat.remove_prefix(8);
+        continue;
+      }
+      std::string_view images = part_of(fat, header.header_size, header.size);
+      fat.remove_prefix(header.header_size + header.size);
+      while (images.size() >= sizeof(ImageHeader)) {
+        const auto image = read<ImageHeader>(images, 0);
+        const std::string_view elf = part_of(images, image.header_size, image.size);
+        images.remove_prefix(image.header_size + image.size);
+        if (image.header_size == 0) throw std::runtime_error("its fat binary is damaged");
+        if (image.kind != kMachineCode || !is_elf(elf)) continue;
+        const Image& added = images_.emplace_back(elf);
+        for (const auto& [function, section] : added.functions())
+          functions_[{function, static_cast<int>(image.architecture)}].push_back({&added, section});
       }
     }
   }
+
+  MappedFile file_;
+  std::deque<Image> images_;
+  std::map<std::pair<std::string, int>, std::vector<Place>> functions_;
+};
+
+// The program, or its library where Python has loaded that.
+const char* own_file() {
+  Dl_info own{};
+  const bool found = dladdr(reinterpret_cast<const void*>(&own_fingerprint), &own) != 0;
+  const bool is_library = found && std::string_view(own.dli_fname).ends_with(".so");
+  return is_library ? own.dli_fname : "/proc/self/exe";
 }
 
 }  // namespace
@@ -190,33 +267,18 @@ std::string hash_of(std::string_view bytes) {
   return formatted("%016" PRIx64, hash);
 }
 
-Fingerprints fingerprints_in(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-  if (!is_elf(bytes)) throw std::runtime_error(file.string() + " is not a 64-bit ELF file");
-  Fingerprints all;
-  for (const Section& section : sections_of(bytes))
-    if (section.name == ".nv_fatbin") add_images(section.content, all);
-  return all;
-}
+Fingerprints fingerprints_in(const std::filesystem::path& file) { return MachineCode(file).all(); }
 
 std::optional<std::string> own_fingerprint(const std::string& function, int architecture) {
-  static const Fingerprints all = [] {
-    try {
-      // The program, or its library where Python has loaded that.
-      Dl_info own{};
-      const bool found = dladdr(reinterpret_cast<const void*>(&own_fingerprint), &own) != 0;
-      const bool is_library = found && std::string_view(own.dli_fname).ends_with(".so");
-      return fingerprints_in(is_library ? own.dli_fname : "/proc/self/exe");
-    } catch (const std::exception&) {
-      return Fingerprints();
-    }
-  }();
   // Then the driver does not run what the program has, but compiles its PTX.
   const char* forced = std::getenv("CUDA_FORCE_PTX_JIT");
   if (forced != nullptr && std::string_view(forced) != "0") return std::nullopt;
-  const auto found = all.find({function, architecture});
-  return found == all.end() ? std::nullopt : found->second;
+  try {
+    static const MachineCode own_code(own_file());
+    return own_code.fingerprint(function, architecture);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
 }
 
 std::optional<std::string> combined(const std::vector<std::optional<std::string>>& fingerprints) {

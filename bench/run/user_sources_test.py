@@ -45,7 +45,7 @@ HOSTILE = {
     "illegal_address": (inside("c[1ll << 40] = 1;"), "illegal memory access"),
     "null_pointer": (inside("*(volatile int*)nullptr = 1;"), "illegal memory access"),
     "misaligned": (inside("*(volatile double*)((char*)c + 4) = 1;"), "misaligned address"),
-    "asserts": (inside("assert(n < 0);"), "assert"),
+    "asserts": (inside("assert(n < 0 || i > 0 || j > 0);"), "assert"),
     "traps": (inside('asm("trap;");'), ""),
     "too_many_threads": (launched("{16, 16},", "{64, 64},"), "64x64x1 threads"),
     "no_threads": (launched("{16, 16},", "{0, 16},"), "0x16x1 threads"),

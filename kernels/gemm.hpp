@@ -72,11 +72,22 @@ constexpr std::int64_t ceil_div(std::int64_t whole, std::int64_t part) {
   return (whole + part - 1) / part;
 }
 
+// Elements of the bias, and of the matrix that is added to C.
+constexpr std::int64_t elements_of_bias(const Problem& p) {
+  return p.activation == Activation::bias || p.activation == Activation::bias_gelu ? p.n : 0;
+}
+constexpr std::int64_t elements_of_residual(const Problem& p) {
+  return p.activation == Activation::residual ? p.m * p.n : 0;
+}
+
 // Each input read once, the output written once.
 constexpr double bytes_minimum(const Problem& p) {
   const PrecisionTraits& traits = traits_of(p.precision);
+  const double added = p.activation == Activation::none       ? 0
+                       : p.activation == Activation::residual ? 1.0 * p.m * p.n
+                                                              : 1.0 * p.n;
   return p.batch * (traits.input_bytes * (1.0 * p.m * p.k + 1.0 * p.k * p.n) +
-                    traits.output_bytes * (1.0 * p.m * p.n));
+                    traits.output_bytes * (1.0 * p.m * p.n + added));
 }
 
 // The device properties that kernels use.
@@ -180,7 +191,9 @@ struct Kernel {
   bool rearranges = false;  // prepare copies A or B into another layout, again for new values
   std::vector<Precision> precisions;           // those that it supports
   std::vector<Layout> layouts = {Layout::nn};  // those that it supports
-  Batches batches = Batches::none;             // registration completes `unsupported` by it
+  // Registration completes `unsupported` by these two.
+  Batches batches = Batches::none;
+  std::vector<Activation> activations = {Activation::none};  // those that it supports
 
   // The reason why it cannot run this problem on this device, or nothing. Null: it runs everywhere.
   std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "kernels/epilogue.hpp"
 #include "kernels/parts/cost.hpp"
 
 namespace gemm {
@@ -104,13 +105,18 @@ std::vector<Parameter> numbers(std::initializer_list<std::pair<const char*, int>
 
 void add_to_registry(RegisteredKernel kernel) {
   std::vector<RegisteredKernel>& all = kernels();
-  if (kernel.batches != Batches::also)
-    kernel.unsupported = [batches = kernel.batches, other = std::move(kernel.unsupported)](
-                             const Problem& p, const Device& device) -> std::optional<std::string> {
-      if (batches == Batches::none && p.batch > 1) return "takes no batch";
-      if (batches == Batches::only && p.batch == 1) return "takes only a batch";
-      return other ? other(p, device) : std::nullopt;
-    };
+  kernel.unsupported = [batches = kernel.batches, activations = kernel.activations,
+                        other = std::move(kernel.unsupported)](
+                           const Problem& p, const Device& device) -> std::optional<std::string> {
+    if (batches == Batches::none && p.batch > 1) return "takes no batch";
+    if (batches == Batches::only && p.batch == 1) return "takes only a batch";
+    if (std::ranges::find(activations, p.activation) == activations.end())
+      return p.activation == Activation::none
+                 ? "takes only a product with an epilogue"
+                 : "does not support the epilogue " + std::string(name_of(p.activation));
+    if (const auto why = epilogue_unsupported(p)) return why;
+    return other ? other(p, device) : std::nullopt;
+  };
   if (std::ranges::any_of(all, [&](const auto& other) { return other.label() == kernel.label(); }))
     throw std::logic_error("duplicate kernel label: " + kernel.label());
   const auto place = std::ranges::upper_bound(all, kernel.rung, {}, &RegisteredKernel::rung);

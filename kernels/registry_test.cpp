@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/epilogue.hpp"
 #include "kernels/layout.hpp"
 
 namespace gemm {
@@ -93,6 +94,36 @@ TEST(Registry, KernelsSayWhetherTheyTakeABatch) {
     EXPECT_EQ(why(3) == "takes no batch", kernel.batches == Batches::none) << kernel.label();
     EXPECT_EQ(why(1) == "takes only a batch", kernel.batches == Batches::only) << kernel.label();
   }
+}
+
+TEST(Registry, KernelsSayWhichEpiloguesTheySupport) {
+  for (const RegisteredKernel& kernel : registry()) {
+    if (kernel.batches == Batches::only || kernel.is_library()) continue;  // cuBLASLt asks a GPU
+    for (const Activation activation : kActivations) {
+      Problem p{64, 64, 64, kernel.precisions[0], kernel.layouts[0]};
+      p.activation = activation;
+      const std::string why = kernel.unsupported(p, Device{}).value_or("");
+      const bool supports = std::ranges::count(kernel.activations, activation) > 0;
+      EXPECT_EQ(why.ends_with("epilogue " + std::string(name_of(activation))) ||
+                    why == "takes only a product with an epilogue",
+                !supports)
+          << kernel.label() << ": " << why;
+    }
+  }
+}
+
+TEST(Problem, WithAnEpilogueReadsWhatIsAdded) {
+  Problem p{3, 5, 7, Precision::bf16};
+  const double plain = bytes_minimum(p);
+  p.activation = Activation::bias_gelu;
+  EXPECT_EQ(bytes_minimum(p), plain + 2 * 5);
+  p.activation = Activation::residual;
+  EXPECT_EQ(bytes_minimum(p), plain + 2 * 3 * 5);
+  EXPECT_EQ(epilogue_unsupported(p), std::nullopt);
+  p.batch = 2;
+  EXPECT_EQ(epilogue_unsupported(p), "an epilogue is supported for one product only");
+  p = {3, 5, 7, Precision::e4m3, Layout::nt, 1, Tokens::equal, Activation::bias};
+  EXPECT_EQ(epilogue_unsupported(p), "an epilogue is supported in f32, bf16 and f16 only");
 }
 
 TEST(Problem, OfABatchHasTheWorkAndTheBytesOfAllItsProducts) {

@@ -269,7 +269,7 @@ class CudaBackend : public Backend {
 
   void renew(const RingMemory& ring, std::uint64_t seed) override {
     forget_persisting_lines();
-    const Problem& p = ring.problem;
+    const Products p(ring.problem);
     const OperandLayout at = ring.layout();
     const auto sets = static_cast<unsigned>(ring.sets);
     with_type(traits_of(p.precision).input, [&]<typename T>(T) {
@@ -285,7 +285,7 @@ class CudaBackend : public Backend {
   std::unique_ptr<PendingVerdict> check_renewed(const RingMemory& ring, std::uint64_t seed,
                                                 std::span<const std::int64_t> places,
                                                 std::uint64_t secret) override {
-    const Problem& p = ring.problem;
+    const Products p(ring.problem);
     const OperandLayout at = ring.layout();
     auto pending = std::make_unique<Pending>(stream_, p, at, std::ssize(places), free_findings_);
     // As many at once as scratch memory holds.
@@ -348,14 +348,19 @@ class CudaBackend : public Backend {
 
   void reference(const Problem& p, const void* a, const void* b, double* expected,
                  double* magnitude) override {
-    const std::int64_t tiles = (p.m + kTile - 1) / kTile * ((p.n + kTile - 1) / kTile);
-    if (tiles > 0x7fffffff) throw std::runtime_error("C is too large for the reference product");
+    const Products all(p);
     with_type(traits_of(p.precision).input, [&]<typename T>(T) {
-      for (std::int64_t which = 0; which < p.batch; ++which)
+      for (std::int64_t which = 0; which < p.batch; ++which) {
+        const Problem one = all.product(which);
+        const std::int64_t tiles = ceil_div(one.m, kTile) * ceil_div(one.n, kTile);
+        if (tiles > 0x7fffffff)
+          throw std::runtime_error("C is too large for the reference product");
+        if (tiles == 0) continue;
         reference_kernel<<<static_cast<unsigned>(tiles), kThreads, 0, stream_>>>(
-            p, static_cast<const T*>(a) + which * p.m * p.k,
-            static_cast<const T*>(b) + which * p.k * p.n, expected + which * p.m * p.n,
-            magnitude + which * p.m * p.n);
+            one, static_cast<const T*>(a) + all.before_a(which),
+            static_cast<const T*>(b) + all.before_b(which), expected + all.before_c(which),
+            magnitude + all.before_c(which));
+      }
     });
     finish();
   }
@@ -364,13 +369,15 @@ class CudaBackend : public Backend {
                 const Bound& bound, const Signs& signs) override {
     auto* partial = reinterpret_cast<Verdict*>(verdicts_.get());
     with_type(traits_of(p.precision).output, [&]<typename T>(T) {
-      judge_kernel<<<blocks(), kJudges, 0, stream_>>>(p, static_cast<const T*>(c), expected,
-                                                      magnitude, bound, signs, partial);
+      judge_kernel<<<blocks(), kJudges, 0, stream_>>>(Products(p), static_cast<const T*>(c),
+                                                      expected, magnitude, bound, signs, partial);
     });
     return merged();
   }
 
-  Verdict judge_rows(const Problem& p, const Operands& operands, std::uint64_t secret) override {
+  Verdict judge_rows(const Problem& problem, const Operands& operands,
+                     std::uint64_t secret) override {
+    const Products p(problem);
     const Places sets{operands.a, operands.b, operands.c, 0, {}};
     reserve_rows(rows_of_c(p) + rows_of_b(p));
     Findings* const on_device = reserve_findings();
@@ -480,7 +487,7 @@ class CudaBackend : public Backend {
   }
   // By Freivalds' check.
   template <typename T>
-  void check_rows(const Problem& p, const Places& sets, unsigned count, std::uint64_t secret,
+  void check_rows(const Products& p, const Places& sets, unsigned count, std::uint64_t secret,
                   Findings* found) {
     auto* const b_rows = reinterpret_cast<RowCheck*>(rows_.get());
     RowCheck* const rows = b_rows + count * rows_of_b(p);

@@ -178,7 +178,7 @@ class HostBackend : public Backend {
 
   void renew(const RingMemory& ring, std::uint64_t seed) override {
     settings_.restore();  // what a kernel changed is not for the next one
-    const Problem& p = ring.problem;
+    const Products p(ring.problem);
     const std::int64_t c_bytes = ring.layout().c_bytes;
     for (std::int64_t i = 0; i < ring.sets; ++i) {
       const Operands set = ring.operands(i);
@@ -192,11 +192,13 @@ class HostBackend : public Backend {
       };
       float *a = fill(set.a, elements_of_a(p), values.a),
             *b = fill(set.b, elements_of_b(p), values.b);
-      a += sparse.which * p.m * p.k;
-      b += sparse.which * p.k * p.n;
+      const Problem one = p.product(sparse.which);
+      a += p.before_a(sparse.which);
+      b += p.before_b(sparse.which);
       for (std::int64_t l = 0; l < p.k; ++l) {
-        if (sparse.row >= 0 && !sparse.of_row.has(l)) a[index_in_a(p, sparse.row, l)] = 0;
-        if (sparse.column >= 0 && !sparse.of_column.has(l)) b[index_in_b(p, l, sparse.column)] = 0;
+        if (sparse.row >= 0 && !sparse.of_row.has(l)) a[index_in_a(one, sparse.row, l)] = 0;
+        if (sparse.column >= 0 && !sparse.of_column.has(l))
+          b[index_in_b(one, l, sparse.column)] = 0;
       }
       poison(set.c, c_bytes);
     }
@@ -229,14 +231,16 @@ class HostBackend : public Backend {
 
   void reference(const Problem& p, const void* a_, const void* b_, double* expected,
                  double* magnitude) override {
+    const Products all(p);
     for (std::int64_t which = 0; which < p.batch; ++which)
-      reference_of_one(one_of(p), static_cast<const float*>(a_) + which * p.m * p.k,
-                       static_cast<const float*>(b_) + which * p.k * p.n,
-                       expected + which * p.m * p.n, magnitude + which * p.m * p.n);
+      reference_of_one(all.product(which), static_cast<const float*>(a_) + all.before_a(which),
+                       static_cast<const float*>(b_) + all.before_b(which),
+                       expected + all.before_c(which), magnitude + all.before_c(which));
   }
 
-  Verdict judge(const Problem& p, const void* c_, const double* expected, const double* magnitude,
-                const Bound& bound, const Signs& signs) override {
+  Verdict judge(const Problem& problem, const void* c_, const double* expected,
+                const double* magnitude, const Bound& bound, const Signs& signs) override {
+    const Products p(problem);
     const auto* c = static_cast<const float*>(c_);
     Verdict verdict;
 #pragma omp parallel if (elements_of_c(p) > kWorthThreads)
@@ -253,7 +257,9 @@ class HostBackend : public Backend {
     return verdict;
   }
 
-  Verdict judge_rows(const Problem& p, const Operands& operands, std::uint64_t secret) override {
+  Verdict judge_rows(const Problem& problem, const Operands& operands,
+                     std::uint64_t secret) override {
+    const Products p(problem);
     const auto* a = static_cast<const float*>(operands.a);
     const auto* b = static_cast<const float*>(operands.b);
     const auto* c = static_cast<const float*>(operands.c);
@@ -340,7 +346,7 @@ class HostBackend : public Backend {
 
   static Verdict check_set(const RingMemory& ring, std::uint64_t seed, std::int64_t place,
                            const float* c, std::uint64_t secret) {
-    const Problem& p = ring.problem;
+    const Products p(ring.problem);
     const RenewedSet values(seed, place);
     const SparseLines sparse(p, values);
     const Operands set = ring.operands(place);
@@ -354,7 +360,7 @@ class HostBackend : public Backend {
     for (std::int64_t j = 0; sparse.row >= 0 && j < p.n; ++j)
       add_sparse(verdict, p, a, b, c, narrow, sparse.of_row, sparse.which, sparse.row, j,
                  as_double);
-    for (std::int64_t i = 0; sparse.column >= 0 && i < p.m; ++i)
+    for (std::int64_t i = 0; sparse.column >= 0 && i < p.rows(sparse.which); ++i)
       add_sparse(verdict, p, a, b, c, narrow, sparse.of_column, sparse.which, i, sparse.column,
                  as_double);
     if (!all_exactly(p)) verdict.merge(wrong_rows(p, a, b, c, secret));
@@ -379,7 +385,7 @@ class HostBackend : public Backend {
   }
 
   // By Freivalds' check.
-  static Verdict wrong_rows(const Problem& p, const float* a, const float* b, const float* c,
+  static Verdict wrong_rows(const Products& p, const float* a, const float* b, const float* c,
                             std::uint64_t secret) {
     std::vector<double> signs[kVectors];
     for (int v = 0; v < kVectors; ++v)

@@ -84,6 +84,7 @@ ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uin
 // The same values in each set but for their signs: one product serves all.
 void ProblemData::fill_sets() {
   const Problem& p = problem_;
+  const Products products(p);
   const ElementType input = traits_of(p.precision).input;
   for (std::int64_t set = 0; set < std::ssize(sets_); ++set) {
     const Operands& to = sets_[set];
@@ -91,14 +92,18 @@ void ProblemData::fill_sets() {
     backend_.fill(const_cast<void*>(to.b), input, elements_of_b(p), fill_, 2 * seed_ + 1);
     const Signs signs = signs_of(set);
     if (signs.of_rows == 0) continue;
-    const auto flip = [&](const void* matrix, bool transposed, std::int64_t rows,
-                          std::int64_t columns, const Signs& by) {
-      backend_.flip(const_cast<void*>(matrix), input, p.batch, transposed ? columns : rows,
+    const auto flip = [&](const void* matrices, bool transposed, std::int64_t count,
+                          std::int64_t rows, std::int64_t columns, const Signs& by) {
+      backend_.flip(const_cast<void*>(matrices), input, count, transposed ? columns : rows,
                     transposed ? rows : columns,
                     transposed ? Signs{by.of_columns, by.of_rows} : by);
     };
-    flip(to.a, transposes_a(p.layout), p.m, p.k, {signs.of_rows, 0});
-    flip(to.b, transposes_b(p.layout), p.k, p.n, {0, signs.of_columns});
+    if (!is_grouped(p)) flip(to.a, transposes_a(p.layout), p.batch, p.m, p.k, {signs.of_rows, 0});
+    for (std::int64_t which = 0; is_grouped(p) && which < p.batch; ++which)
+      if (const std::int64_t rows = products.rows(which); rows > 0)
+        flip(products.operands(to, which).a, transposes_a(p.layout), 1, rows, p.k,
+             {signs.of_rows, 0});
+    flip(to.b, transposes_b(p.layout), p.batch, p.k, p.n, {0, signs.of_columns});
   }
 }
 
@@ -129,8 +134,7 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
 
 std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
   constexpr std::int64_t kMostElements = 1 << 25;
-  const std::int64_t elements = p.m * p.n;
-  if (elements > kMostElements || compared_with_ == Reference::rows) return "";
+  if (compared_with_ == Reference::rows) return "";
   const auto* expected = reinterpret_cast<const double*>(reference_.get());
   const Bound bound = bound_for(p);
   std::int64_t set = 0;
@@ -143,14 +147,18 @@ std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
   if (set == count) return "";  // only the memory around C is wrong
 
   // Of a batch the first product that is wrong.
-  const std::int64_t which = place_in_c(p, verdict.first_wrong).which;
+  const Products products(p);
+  const std::int64_t which = place_in_c(products, verdict.first_wrong).which;
+  const std::int64_t elements = products.rows(which) * p.n;
+  if (elements > kMostElements) return "";
   const std::int64_t bytes = elements * traits_of(p.precision).output_bytes;
   std::vector<unsigned char> c(bytes);
-  backend_.copy(c.data(), operands_of_product(p, sets_[set], which).c, bytes);
-  Compared compared{.m = p.m, .n = p.n, .c = {}, .expected = {}, .bound = {}, .unwritten = {}};
+  backend_.copy(c.data(), products.operands(sets_[set], which).c, bytes);
+  Compared compared{
+      .m = products.rows(which), .n = p.n, .c = {}, .expected = {}, .bound = {}, .unwritten = {}};
   const auto fetch = [&](const double* from, std::vector<double>& to) {
     to.resize(elements);
-    backend_.copy(to.data(), from + which * elements, to.size() * sizeof(double));
+    backend_.copy(to.data(), from + products.before_c(which), to.size() * sizeof(double));
   };
   fetch(expected, compared.expected);
   fetch(expected + elements_of_c(p), compared.bound);
@@ -172,8 +180,9 @@ std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
 bool ProblemData::serves(const Problem& p, std::int64_t sets) const {
   const PrecisionTraits &mine = traits_of(problem_.precision), &theirs = traits_of(p.precision);
   return std::ssize(sets_) >= sets && problem_.m == p.m && problem_.n == p.n && problem_.k == p.k &&
-         problem_.batch == p.batch && problem_.layout == p.layout && mine.input == theirs.input &&
-         mine.output == theirs.output;
+         problem_.batch == p.batch && problem_.tokens == p.tokens &&
+         problem_.tokens_seed == p.tokens_seed && problem_.layout == p.layout &&
+         mine.input == theirs.input && mine.output == theirs.output;
 }
 
 std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p, Reference reference,

@@ -72,8 +72,8 @@ __device__ inline void merge_block(const Verdict& mine, Verdict* verdicts) {
 }
 
 template <typename T>
-__global__ void judge_kernel(Problem p, const T* c, const double* expected, const double* magnitude,
-                             Bound bound, Signs signs, Verdict* verdicts) {
+__global__ void judge_kernel(const __grid_constant__ Products p, const T* c, const double* expected,
+                             const double* magnitude, Bound bound, Signs signs, Verdict* verdicts) {
   Verdict verdict;
   const std::int64_t stride = std::int64_t{gridDim.x} * kJudges;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kJudges + threadIdx.x; i < elements_of_c(p);
@@ -155,8 +155,8 @@ __global__ void project_b_kernel(Problem p, Places sets, std::uint64_t secret, R
 }
 
 template <typename In>
-__global__ void project_a_kernel(Problem p, Places sets, const RowCheck* b_rows, double share,
-                                 RowCheck* rows) {
+__global__ void project_a_kernel(const __grid_constant__ Products p, Places sets,
+                                 const RowCheck* b_rows, double share, RowCheck* rows) {
   const std::int64_t i = warp_index();
   if (i >= rows_of_c(p)) return;
   RowCheck row = sum_of_warp(project_a(p, sets.of<In>(sets.a), b_rows + blockIdx.y * rows_of_b(p),
@@ -179,9 +179,9 @@ __global__ void judge_rows_kernel(Problem p, Places sets, std::uint64_t secret,
 }
 
 template <typename In>
-__global__ void judge_exactly_kernel(Problem p, const In* a, const In* b, const Out<In>* c,
-                                     Bound bound, std::uint64_t secret, std::int64_t wrong_row,
-                                     Verdict* verdicts) {
+__global__ void judge_exactly_kernel(const __grid_constant__ Products p, const In* a, const In* b,
+                                     const Out<In>* c, Bound bound, std::uint64_t secret,
+                                     std::int64_t wrong_row, Verdict* verdicts) {
   Verdict verdict;
   const std::int64_t stride = std::int64_t{gridDim.x} * kJudges;
   for (std::int64_t which = std::int64_t{blockIdx.x} * kJudges + threadIdx.x;
@@ -192,8 +192,9 @@ __global__ void judge_exactly_kernel(Problem p, const In* a, const In* b, const 
 
 // The seeds and sparse lines of each set would be alike in every thread: they are computed there.
 template <typename In>
-__global__ void check_elements_kernel(Problem p, Places sets, std::uint64_t seed, Bound bound,
-                                      Bound narrow, std::uint64_t secret, Findings* findings) {
+__global__ void check_elements_kernel(const __grid_constant__ Products p, Places sets,
+                                      std::uint64_t seed, Bound bound, Bound narrow,
+                                      std::uint64_t secret, Findings* findings) {
   const auto *a = sets.of<In>(sets.a), *b = sets.of<In>(sets.b);
   const auto* c = sets.of<Out<In>>(sets.c);
   const SparseLines sparse(p, RenewedSet(seed, sets.at[blockIdx.y]));
@@ -203,11 +204,12 @@ __global__ void check_elements_kernel(Problem p, Places sets, std::uint64_t seed
        which += gridDim.x * warps) {
     const std::int64_t index = checked_index(p, secret, which);
     const Place at = place_in_c(p, index);
-    const In *a_of = a + at.which * p.m * p.k, *b_of = b + at.which * p.k * p.n;
+    const Problem one = p.product(at.which);
+    const In *a_of = a + p.before_a(at.which), *b_of = b + p.before_b(at.which);
     double expected = 0, magnitude = 0;
     for (std::int64_t l = lane; l < p.k; l += kWarp) {
-      const double product =
-          as_double(a_of[index_in_a(p, at.row, l)]) * as_double(b_of[index_in_b(p, l, at.column)]);
+      const double product = as_double(a_of[index_in_a(one, at.row, l)]) *
+                             as_double(b_of[index_in_b(one, l, at.column)]);
       expected += product;
       magnitude += fabs(product);
     }
@@ -224,7 +226,7 @@ __global__ void check_elements_kernel(Problem p, Places sets, std::uint64_t seed
       add_sparse(verdict, p, a, b, c, narrow, sparse.of_row, sparse.which, sparse.row, j,
                  AsDouble{});
   if (sparse.column >= 0)
-    for (std::int64_t i = first; i < p.m; i += stride)
+    for (std::int64_t i = first; i < p.rows(sparse.which); i += stride)
       add_sparse(verdict, p, a, b, c, narrow, sparse.of_column, sparse.which, i, sparse.column,
                  AsDouble{});
   merge_block(verdict, findings[blockIdx.y].verdicts);
@@ -285,17 +287,19 @@ __global__ void renew_kernel(Problem p, Fill fill, std::byte* base, std::int64_t
 }
 
 template <typename In>
-__global__ void thin_out_kernel(Problem p, std::byte* base, std::int64_t stride, std::int64_t a,
-                                std::int64_t b, std::uint64_t seed) {
+__global__ void thin_out_kernel(const __grid_constant__ Products p, std::byte* base,
+                                std::int64_t stride, std::int64_t a, std::int64_t b,
+                                std::uint64_t seed) {
   const SparseLines sparse(p, RenewedSet(seed, blockIdx.y));
-  auto* to_a = reinterpret_cast<In*>(base + blockIdx.y * stride + a) + sparse.which * p.m * p.k;
-  auto* to_b = reinterpret_cast<In*>(base + blockIdx.y * stride + b) + sparse.which * p.k * p.n;
+  auto* to_a = reinterpret_cast<In*>(base + blockIdx.y * stride + a) + p.before_a(sparse.which);
+  auto* to_b = reinterpret_cast<In*>(base + blockIdx.y * stride + b) + p.before_b(sparse.which);
+  const Problem one = p.product(sparse.which);
   for (std::int64_t l = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; l < p.k;
        l += std::int64_t{gridDim.x} * blockDim.x) {
     if (sparse.row >= 0 && !sparse.of_row.has(l))
-      to_a[index_in_a(p, sparse.row, l)] = static_cast<In>(0.0F);
+      to_a[index_in_a(one, sparse.row, l)] = static_cast<In>(0.0F);
     if (sparse.column >= 0 && !sparse.of_column.has(l))
-      to_b[index_in_b(p, l, sparse.column)] = static_cast<In>(0.0F);
+      to_b[index_in_b(one, l, sparse.column)] = static_cast<In>(0.0F);
   }
 }
 
@@ -317,8 +321,8 @@ __device__ void compare_matrix(const T* matrix, std::int64_t count, Fill fill, s
 }
 
 template <typename In>
-__global__ void compare_operands_kernel(Problem p, Places sets, Fill fill, std::uint64_t seed,
-                                        Findings* findings) {
+__global__ void compare_operands_kernel(const __grid_constant__ Products p, Places sets, Fill fill,
+                                        std::uint64_t seed, Findings* findings) {
   const RenewedSet values(seed, sets.at[blockIdx.y]);
   const SparseLines sparse(p, values);
   unsigned long long* const differing = &findings[blockIdx.y].differing;

@@ -8,6 +8,7 @@
 #include "bench/base/interrupt.hpp"
 #include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -120,7 +121,7 @@ Measurement::Prediction Measurement::time_data(const Problem& corner, Reference 
   const double seconds = now_seconds() - start;
   corner_data_.reset();
   const auto work = [&](const Problem& p) {
-    return reference == Reference::product ? flop(p) : bytes_minimum(p);
+    return reference == Reference::product ? flop(p) : compulsory_bytes(p);
   };
   return {seconds, seconds * work(case_.problem) / work(corner)};
 }

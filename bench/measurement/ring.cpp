@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bench/base/text.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -53,7 +54,7 @@ RingPlan plan_ring(const TimingPlan& plan, double seconds_per_launch, const Prob
       rotate ? std::max(1.0, std::floor(kMostMemory * free_bytes / OperandLayout::most_bytes(p)))
              : 1;
   // More launches than sets fill no cache.
-  double launches = std::max(std::min(kCaches * cache / bytes_minimum(p), room),
+  double launches = std::max(std::min(kCaches * cache / compulsory_bytes(p), room),
                              plan.sample_seconds / timed_share / seconds);
   launches = std::clamp(std::ceil(std::min(launches, kLongestPass / seconds)), 2.0,
                         static_cast<double>(kMostLaunches));

@@ -7,6 +7,7 @@
 
 #include "bench/base/text.hpp"
 #include "bench/peaks/measured_peaks.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -95,7 +96,7 @@ std::optional<std::string> beats_physics(const Limits& limits, const Evidence& s
   // when it is touched again.
   const auto sets = static_cast<double>(seen.operand_sets);
   const double must_move =
-      bytes_minimum(p) - static_cast<double>(limits.last_level_cache_bytes) / sets;
+      compulsory_bytes(p) - static_cast<double>(limits.last_level_cache_bytes) / sets;
   const double moved_per_second = must_move / seen.seconds;
   if (!(moved_per_second <= kBandwidthError * *bandwidth))
     return formatted(

@@ -14,6 +14,7 @@
 
 #include "bench/base/text.hpp"
 #include "bench/record/record.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -82,7 +83,7 @@ std::vector<Deviation> Results::deviations(const Row& row) const {
     off(options.fill == Fill::normal ? "other-distribution" : "low-power-operands");
   const double output = 1.0 * traits_of(p.precision).output_bytes * p.batch * p.m * p.n,
                bytes = static_cast<double>(row.rotation_sets) *
-                       std::max(bytes_minimum(p) - output, output),
+                       std::max(compulsory_bytes(p) - output, output),
                cache = 2 * static_cast<double>(run_.device.last_level_cache_bytes);
   if (!row.rated()) off("not-checked");
   if (row.checks && row.checks->uses > 1)

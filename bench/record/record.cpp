@@ -15,6 +15,7 @@
 #include "bench/peaks/measured_peaks_json.hpp"
 #include "build_info.hpp"
 #include "kernels/libraries.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm::bench {
 
@@ -266,7 +267,7 @@ std::optional<LibraryRate> Results::library_rate(const Problem& p) const {
 
 std::optional<Roof> Results::roof_of(const Row& row, const Clocks& clocks) const {
   const Problem& p = row.which.problem;
-  return roof_at(run_.peaks, p.precision, flop(p) / bytes_minimum(p), clocks);
+  return roof_at(run_.peaks, p.precision, flop(p) / compulsory_bytes(p), clocks);
 }
 
 std::optional<double> Results::of_roof(const Row& row, const Clocks& clocks) const {
@@ -354,8 +355,8 @@ json Results::to_json(const Row& row) const {
               {"n", p.n},
               {"k", p.k},
               {"flop", flop(p)},
-              {"bytes_minimum", bytes_minimum(p)},
-              {"flop_per_byte", flop(p) / bytes_minimum(p)},
+              {"bytes_minimum", compulsory_bytes(p)},
+              {"flop_per_byte", flop(p) / compulsory_bytes(p)},
               {"traffic", traffic_json(row.which, run_.device)},
               {"variant", kernel.variant},
               {"file", kernel.file ? json{{"name", kernel.file->name}, {"hash", kernel.file->hash}}

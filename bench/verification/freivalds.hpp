@@ -19,6 +19,7 @@
 #include "bench/verification/fill.hpp"
 #include "bench/verification/verdict.hpp"
 #include "kernels/layout.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm::bench {
 
@@ -59,15 +60,16 @@ constexpr RowCheck project_b(const Problem& p, const In* b, std::int64_t l, int 
 // Of row i of A times B; size is at least the length of row i of |A| |B|: the sum over l of |a_il|
 // times the length of row l of B (the triangle inequality).
 template <typename In, typename Value>
-constexpr RowCheck project_a(const Problem& p, const In* a, const RowCheck* b_rows, std::int64_t i,
+constexpr RowCheck project_a(const Products& p, const In* a, const RowCheck* b_rows, std::int64_t i,
                              int lane, int lanes, Value&& value_of) {
   RowCheck row;
-  const std::int64_t which = i / p.m;
-  a += which * p.m * p.k;
+  const std::int64_t which = p.product_of(i);
+  const Problem one = p.product(which);
+  a += p.before_a(which);
   b_rows += which * p.k;
-  i %= p.m;
+  i -= p.first_row(which);
   for (std::int64_t l = lane; l < p.k; l += lanes) {
-    const double value = value_of(a[index_in_a(p, i, l)]);
+    const double value = value_of(a[index_in_a(one, i, l)]);
     for (int v = 0; v < kVectors; ++v) row.sums[v] += value * b_rows[l].sums[v];
     row.size += (value < 0 ? -value : value) * b_rows[l].size;
   }
@@ -113,22 +115,23 @@ constexpr bool row_is_right(const RowCheck& cx, const RowCheck& abx) {
 struct Place {
   std::int64_t which, row, column;
 };
-constexpr Place place_in_c(const Problem& p, std::int64_t index) {
-  const std::int64_t row = index / p.n;
-  return {row / p.m, row % p.m, index % p.n};
+constexpr Place place_in_c(const Products& p, std::int64_t index) {
+  const std::int64_t row = index / p.n, which = p.product_of(row);
+  return {which, row - p.first_row(which), index % p.n};
 }
 
 // Judges the element of C with this row-major index by its exact value.
 template <typename In, typename Out, typename Value>
-constexpr void add_exactly(Verdict& verdict, const Problem& p, const In* a, const In* b,
+constexpr void add_exactly(Verdict& verdict, const Products& p, const In* a, const In* b,
                            const Out* c, const Bound& bound, std::int64_t index, Value&& value_of) {
   const Place at = place_in_c(p, index);
-  a += at.which * p.m * p.k;
-  b += at.which * p.k * p.n;
+  const Problem one = p.product(at.which);
+  a += p.before_a(at.which);
+  b += p.before_b(at.which);
   double expected = 0, magnitude = 0;
   for (std::int64_t l = 0; l < p.k; ++l) {
     const double product =
-        value_of(a[index_in_a(p, at.row, l)]) * value_of(b[index_in_b(p, l, at.column)]);
+        value_of(a[index_in_a(one, at.row, l)]) * value_of(b[index_in_b(one, l, at.column)]);
     expected += product;
     magnitude += product < 0 ? -product : product;
   }

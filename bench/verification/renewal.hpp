@@ -85,30 +85,30 @@ struct SparseLines {
   std::int64_t which = 0, row = -1, column = -1;
   SparsePlaces of_row, of_column;
 
-  constexpr SparseLines(const Problem& p, const RenewedSet& set)
+  constexpr SparseLines(const Products& p, const RenewedSet& set)
       : of_row{random_bits(set.sparse, 2), p.k}, of_column{random_bits(set.sparse, 3), p.k} {
-    which =
-        static_cast<std::int64_t>(random_bits(set.sparse, 4) % static_cast<std::uint64_t>(p.batch));
+    const auto any = [&](int draw, std::int64_t count) {
+      return static_cast<std::int64_t>(random_bits(set.sparse, draw) %
+                                       static_cast<std::uint64_t>(count));
+    };
+    which = p.product_of(any(4, rows_of_c(p)));  // it has rows
     constexpr std::int64_t kFewestLines = 16;
     if (p.k < 2 * SparsePlaces::kCount) return;
-    if (p.m >= kFewestLines)
-      row = static_cast<std::int64_t>(random_bits(set.sparse, 0) % static_cast<std::uint64_t>(p.m));
-    if (p.n >= kFewestLines)
-      column =
-          static_cast<std::int64_t>(random_bits(set.sparse, 1) % static_cast<std::uint64_t>(p.n));
+    if (p.rows(which) >= kFewestLines) row = any(0, p.rows(which));
+    if (p.n >= kFewestLines) column = any(1, p.n);
   }
 
   // Whether an element of C is a sum of few products, by its row-major index.
-  constexpr bool has(const Problem& p, std::int64_t index) const {
+  constexpr bool has(const Products& p, std::int64_t index) const {
     const Place at = place_in_c(p, index);
     return at.which == which && (at.row == row || at.column == column);
   }
 
   // Whether the element of A, or of B, that is stored at this place is zero for being in it.
-  constexpr bool zeroes_a(const Problem& p, std::int64_t at) const {
-    if (at / (p.m * p.k) != which) return false;
-    at %= p.m * p.k;
-    const std::int64_t major = at / lda(p), minor = at % lda(p);
+  constexpr bool zeroes_a(const Products& p, std::int64_t at) const {
+    if (at < p.before_a(which) || at >= p.before_a(which + 1)) return false;
+    at -= p.before_a(which);
+    const std::int64_t pitch = lda(p.product(which)), major = at / pitch, minor = at % pitch;
     const bool transposed = transposes_a(p.layout);
     return (transposed ? minor : major) == row && !of_row.has(transposed ? major : minor);
   }
@@ -124,21 +124,22 @@ struct SparseLines {
 // Judges an element of C of the sparse row, or of the sparse column, by its eight products. The
 // row and the column are of product `which`.
 template <typename In, typename Out, typename Value>
-constexpr void add_sparse(Verdict& verdict, const Problem& p, const In* a, const In* b,
+constexpr void add_sparse(Verdict& verdict, const Products& p, const In* a, const In* b,
                           const Out* c, const Bound& bound, const SparsePlaces& places,
                           std::int64_t which, std::int64_t row, std::int64_t column,
                           Value&& value_of) {
-  a += which * p.m * p.k;
-  b += which * p.k * p.n;
+  const Problem one = p.product(which);
+  a += p.before_a(which);
+  b += p.before_b(which);
   double expected = 0, magnitude = 0;
   for (int i = 0; i < SparsePlaces::kCount; ++i) {
     const std::int64_t l = places.at(i);
     const double product =
-        value_of(a[index_in_a(p, row, l)]) * value_of(b[index_in_b(p, l, column)]);
+        value_of(a[index_in_a(one, row, l)]) * value_of(b[index_in_b(one, l, column)]);
     expected += product;
     magnitude += product < 0 ? -product : product;
   }
-  const std::int64_t index = (which * p.m + row) * p.n + column;
+  const std::int64_t index = p.before_c(which) + row * p.n + column;
   verdict.add(index, value_of(c[index]), expected, magnitude, bound);
 }
 

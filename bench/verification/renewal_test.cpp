@@ -39,16 +39,18 @@ class Ring {
   }
 
   // With this conversion of each operand and after each addition.
-  static std::vector<float> product(const Problem& p, const std::vector<float>& a,
+  static std::vector<float> product(const Problem& problem, const std::vector<float>& a,
                                     const std::vector<float>& b,
                                     const std::function<float(float)>& kept = {}) {
+    const Products p(problem);
     std::vector<float> c;
     for (std::int64_t at = 0; at < elements_of_c(p); ++at) {
       const auto [which, i, j] = place_in_c(p, at);
+      const Problem one = p.product(which);
       float sum = 0;
       for (std::int64_t l = 0; l < p.k; ++l) {
-        float left = a[which * p.m * p.k + index_in_a(p, i, l)],
-              right = b[which * p.k * p.n + index_in_b(p, l, j)];
+        float left = a[p.before_a(which) + index_in_a(one, i, l)],
+              right = b[p.before_b(which) + index_in_b(one, l, j)];
         if (kept) left = kept(left), right = kept(right);
         sum = std::fma(left, right, sum);
       }
@@ -174,7 +176,7 @@ TEST(Renewal, SparseLinesAreOfAnyProductOfABatch) {
   const Ring ring(*host, p, 20);
   std::array<int, 3> times{};
   for (std::int64_t set = 0; set < 20; ++set) {
-    const SparseLines sparse(p, RenewedSet(kSeed, set));
+    const SparseLines sparse(Products(p), RenewedSet(kSeed, set));
     ++times.at(sparse.which);
     for (std::int64_t which = 0; which < p.batch; ++which) {
       int row = 0;
@@ -263,7 +265,7 @@ TEST(Renewal, GivesOtherValuesToEachSeedSetAndPlaceButFewToSparseLines) {
   const Ring ring(*host, p);
   EXPECT_NE(ring.a[0], ring.a[1]);
   EXPECT_NE(ring.b[0], ring.b[1]);
-  const SparseLines sparse(p, RenewedSet(kSeed, 1));
+  const SparseLines sparse(Products(p), RenewedSet(kSeed, 1));
   int row = 0, column = 0, all = 0;
   for (std::int64_t l = 0; l < p.k; ++l) {
     row += ring.a[1][index_in_a(p, sparse.row, l)] != 0 ? 1 : 0;
@@ -273,7 +275,7 @@ TEST(Renewal, GivesOtherValuesToEachSeedSetAndPlaceButFewToSparseLines) {
   EXPECT_EQ(row, 8);
   EXPECT_EQ(column, 8);
   EXPECT_GT(all, 39 * 600);
-  EXPECT_EQ(SparseLines({1, 1, 600, Precision::f32}, RenewedSet(kSeed, 1)).row, -1);
+  EXPECT_EQ(SparseLines(Products({1, 1, 600, Precision::f32}), RenewedSet(kSeed, 1)).row, -1);
 }
 
 // The same values on both, of each type.

@@ -10,16 +10,19 @@ namespace gemm::bench {
 
 std::optional<std::string> complaint(const Problem& p, const Verdict& verdict) {
   if (verdict.passed()) return std::nullopt;
-  const std::string of =
-      p.batch == 1 ? "" : " of product " + std::to_string(verdict.first_wrong_row / p.m);
+  const Products products(p);
+  const std::int64_t wrong =
+      products.product_of(std::max<std::int64_t>(0, verdict.first_wrong_row));
+  const std::string of = p.batch == 1 ? "" : " of product " + std::to_string(wrong);
   const std::string rows =
       verdict.wrong_rows == 0
           ? ""
           : formatted("%" PRId64 " of %" PRId64
                       " rows of C differ from A (B x) by more than rounding, row %" PRId64
                       "%s first",
-                      verdict.wrong_rows, rows_of_c(p), verdict.first_wrong_row % p.m, of.c_str());
-  const Place at = place_in_c(p, verdict.first_wrong);
+                      verdict.wrong_rows, rows_of_c(p),
+                      verdict.first_wrong_row - products.first_row(wrong), of.c_str());
+  const Place at = place_in_c(products, verdict.first_wrong);
   const std::string which = p.batch == 1 ? "" : "[" + std::to_string(at.which) + "]";
   if (verdict.wrong > 0)
     return "c" + which +

@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/clones.hpp"
 #include "kernels/registry.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm {
 namespace {
@@ -75,16 +76,18 @@ const Registration blocked{{
     .precisions = {Precision::f32},
     .batches = Batches::also,
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-      return [=, cores = std::max(1, device.cores)](Stream) {
+      return [=, all = Products(p), cores = std::max(1, device.cores)](Stream) {
         const std::int64_t panels = ceil_div(p.n, kWidth);  // of each product
 #pragma omp parallel num_threads(cores)
         {
           std::vector<float> panel(static_cast<std::size_t>(kDepth) * kWidth);
 #pragma omp for schedule(dynamic)
           for (std::int64_t which = 0; which < p.batch * panels; ++which) {
-            const Operands one = operands_of_product(p, o, which / panels);
-            multiply_panel(p, static_cast<const float*>(one.a), static_cast<const float*>(one.b),
-                           static_cast<float*>(one.c), which % panels * kWidth, panel);
+            const Problem product = all.product(which / panels);
+            const Operands one = all.operands(o, which / panels);
+            multiply_panel(product, static_cast<const float*>(one.a),
+                           static_cast<const float*>(one.b), static_cast<float*>(one.c),
+                           which % panels * kWidth, panel);
           }
         }
       };

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/clones.hpp"
 #include "kernels/registry.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm {
 namespace {
@@ -28,11 +29,11 @@ const Registration naive{{
     .precisions = {Precision::f32},
     .batches = Batches::also,
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      return [=](Stream) {
+      return [=, all = Products(p)](Stream) {
         for (std::int64_t which = 0; which < p.batch; ++which) {
-          const Operands one = operands_of_product(p, o, which);
-          multiply(p, static_cast<const float*>(one.a), static_cast<const float*>(one.b),
-                   static_cast<float*>(one.c));
+          const Operands one = all.operands(o, which);
+          multiply(all.product(which), static_cast<const float*>(one.a),
+                   static_cast<const float*>(one.b), static_cast<float*>(one.c));
         }
       };
     },

@@ -10,6 +10,7 @@
 #include "kernels/layout.hpp"
 #include "kernels/libraries.hpp"
 #include "kernels/registry.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm {
 namespace {
@@ -44,16 +45,17 @@ const Registration openblas{
         .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
           if (device.cores < openblas_get_num_threads()) openblas_set_num_threads(device.cores);
           note();
-          return [=](Stream) {
-            const int m = static_cast<int>(p.m), n = static_cast<int>(p.n),
-                      k = static_cast<int>(p.k);
+          return [=, all = Products(p)](Stream) {
+            const int n = static_cast<int>(p.n), k = static_cast<int>(p.k);
             for (std::int64_t which = 0; which < p.batch; ++which) {
-              const Operands one = operands_of_product(p, o, which);
+              const Problem product = all.product(which);
+              if (product.m == 0) continue;
+              const Operands one = all.operands(o, which);
               cblas_sgemm(CblasRowMajor, transposes_a(p.layout) ? CblasTrans : CblasNoTrans,
-                          transposes_b(p.layout) ? CblasTrans : CblasNoTrans, m, n, k, 1.0F,
-                          static_cast<const float*>(one.a), static_cast<int>(lda(p)),
-                          static_cast<const float*>(one.b), static_cast<int>(ldb(p)), 0.0F,
-                          static_cast<float*>(one.c), n);
+                          transposes_b(p.layout) ? CblasTrans : CblasNoTrans,
+                          static_cast<int>(product.m), n, k, 1.0F, static_cast<const float*>(one.a),
+                          static_cast<int>(lda(product)), static_cast<const float*>(one.b),
+                          static_cast<int>(ldb(p)), 0.0F, static_cast<float*>(one.c), n);
             }
           };
         },

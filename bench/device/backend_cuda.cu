@@ -227,11 +227,11 @@ class CudaBackend : public Backend {
   std::optional<Overheads> overheads() override {
     const std::vector<Launch> nothing{[](Stream) {}};
     const std::vector<Launch> empty{[](Stream stream) { empty_kernel<<<1, 32, 0, stream>>>(); }};
-    constexpr std::int64_t kLaunches = 500;
+    constexpr std::int64_t kLaunches = 200;
     const auto fastest = [&](const std::vector<Launch>& launches, std::int64_t count, bool graph) {
       Batch one(*this, launches, count, graph);
       double best = one.time().seconds;
-      for (int i = 0; i < 20; ++i) best = std::min(best, one.time().seconds);
+      for (int i = 0; i < 9; ++i) best = std::min(best, one.time().seconds);
       return best / static_cast<double>(count);
     };
     return Overheads{fastest(nothing, 1, false), fastest(empty, kLaunches, true),

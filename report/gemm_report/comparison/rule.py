@@ -271,6 +271,8 @@ def _with_common(own: Change, common: Change | None, relevant: float) -> Change:
     """A case with the common shift of its kind, where there is one."""
     if common is None:
         return _judged(own, relevant)
+    if common.processes < ENOUGH:  # what is common to all cases cannot be told from their changes
+        return _judged(replace(own, d=own.d + common.d, shifted=True), relevant, common.reach)
     if common.verdict not in (Verdict.SLOWER, Verdict.FASTER):
         found = _judged(own, relevant)
         # That all have moved a little is not excluded.

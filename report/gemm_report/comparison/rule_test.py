@@ -115,6 +115,15 @@ def test_fewer_than_three_processes_tell_only_large_changes(processes: int) -> N
     assert found.unseen(0.3) == 0
 
 
+def test_two_processes_show_the_change_of_a_case_with_what_is_common() -> None:
+    base, new = sides(processes=2)
+    new[:, :50] -= 0.05
+    new[:, 50:90] -= 0.03
+    found = judged((base, new))
+    assert found.cases[0].d == pytest.approx(-0.05, abs=0.005)
+    assert found.cases[95].d == pytest.approx(0, abs=0.005)
+
+
 def test_a_case_that_scatters_keeps_its_own_spread() -> None:
     base, new = sides()
     base[:, 0], new[:, 0] = [0.0, 0.012, 0.025], [0.03, 0.042, 0.055]

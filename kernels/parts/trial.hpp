@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -97,8 +98,8 @@ class Trial {
 
   // Index of the fastest, by successive halving: each round times a batch of all that are left, one
   // after another and again, so that clock drift affects all alike; the faster half goes on with
-  // batches of twice the time, and the last three are compared most often. Those that fail are
-  // skipped. Throws std::runtime_error if none runs.
+  // batches of twice the time, and the last four are compared most often, at the power limit also
+  // each at its own clock. Those that fail are skipped. Throws std::runtime_error if none runs.
   std::size_t fastest(const std::vector<Work>& all) {
     std::vector<Batch> batches;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -116,6 +117,8 @@ class Trial {
       batches.erase(batches.begin() + std::max(kFinalists, (batches.size() + 1) / 2),
                     batches.end());
     }
+    if (batches.size() > 1 && batches.front().median() > kThrottled * batches.front().least)
+      at_own_clocks(batches);
     return batches.front().index;
   }
 
@@ -124,7 +127,10 @@ class Trial {
   // only the first is tried.
   static constexpr float kMilliseconds = 400;
   static constexpr float kBatchMilliseconds = 1;  // the first timing of a launch overestimates it
-  static constexpr std::size_t kFinalists = 3;
+  static constexpr std::size_t kFinalists = 4;
+  // At the power limit: so much longer than at its shortest a launch takes, so much longer than the
+  // fastest another may take to be compared again, and the milliseconds that each runs at a time.
+  static constexpr float kThrottled = 1.05F, kClose = 1.08F, kStretchMilliseconds = 300;
 
   using OwnedStream = Owned<cudaStream_t, cudaStreamDestroy>;
   using Event = Owned<cudaEvent_t, cudaEventDestroy>;
@@ -146,6 +152,7 @@ class Trial {
     int launches;
     float once;                       // milliseconds of the graph, as far as is known
     std::vector<float> milliseconds;  // of one launch
+    float least = std::numeric_limits<float>::infinity();  // of one launch, of all times so far
 
     float median() const {
       std::vector<float> sorted = milliseconds;
@@ -177,6 +184,26 @@ class Trial {
                  {}};
   }
 
+  // At the power limit the clock is what a kernel's power leaves, and those that run in turns share
+  // one clock. So each that is close to the fastest runs for a stretch, once in this order and once
+  // in the other, and the second half of the stretch counts.
+  void at_own_clocks(std::vector<Batch>& batches) {
+    const float close = kClose * batches.front().median();
+    std::erase_if(batches, [&](const Batch& batch) { return batch.median() > close; });
+    if (batches.size() == 1) return;
+    batches.erase(batches.begin() + std::min(kFinalists, batches.size()), batches.end());
+    for (Batch& batch : batches) batch.milliseconds.clear();
+    for (int way = 0; way < 2; ++way, std::ranges::reverse(batches))
+      for (Batch& batch : batches) {
+        const std::size_t before = batch.milliseconds.size();
+        const float begin = spent_;
+        while (spent_ - begin < kStretchMilliseconds / 2) time(batch, kStretchMilliseconds / 20);
+        batch.milliseconds.resize(before);
+        while (spent_ - begin < kStretchMilliseconds) time(batch, kStretchMilliseconds / 20);
+      }
+    std::ranges::sort(batches, {}, &Batch::median);
+  }
+
   // About so many milliseconds of the batch.
   void time(Batch& batch, float wanted) {
     const int times = std::max(1, static_cast<int>(wanted / batch.once + 0.5F));
@@ -185,6 +212,7 @@ class Trial {
     });
     batch.once = whole / static_cast<float>(times);
     batch.milliseconds.push_back(batch.once / static_cast<float>(batch.launches));
+    batch.least = std::min(batch.least, batch.milliseconds.back());
   }
 
   bool enqueue(const Work& work) {

@@ -32,6 +32,7 @@ CONTRACT = {
     "kernels/libraries.hpp",
     "kernels/precision.hpp",
     "kernels/registry.hpp",
+    "kernels/small_floats.hpp",
     "kernels/parts/mma.cuh",
     "kernels/parts/wgmma_sizes.cuh",
     "kernels/plans.hpp",

@@ -58,7 +58,7 @@ std::vector<Case> make_cases(const std::vector<Shape>& shapes,
 
 std::vector<Precision> usual_precisions(Device::Kind kind) {
   constexpr Precision kDoubles[] = {Precision::f16, Precision::e4m3fast, Precision::e5m2,
-                                    Precision::e5m2fast};
+                                    Precision::e5m2fast, Precision::e4m3block};
   std::vector<Precision> usual;
   for (const PrecisionTraits& traits : kPrecisions)
     if (std::ranges::find(kDoubles, traits.precision) == std::end(kDoubles) &&

@@ -66,7 +66,7 @@ TEST(Cases, AreOfTheLayoutsThatAKernelHas) {
   for (const RegisteredKernel& kernel : registry()) {
     if (kernel.runs_on != Device::Kind::cpu) continue;
     for (const Layout layout : kLayouts)
-      EXPECT_EQ(std::ranges::count(all, Case{&kernel, {8, 8, 8, Precision::f32, layout}}),
+      EXPECT_EQ(std::ranges::count(all, Case{&kernel, {8, 8, 8, kernel.precisions[0], layout}}),
                 std::ranges::count(kernel.layouts, layout))
           << kernel.name << name_of(layout);
   }
@@ -79,7 +79,7 @@ TEST(Cases, AreByDefaultOfPrecisionsThatAKernelOfOursComputes) {
       const bool ours =
           std::ranges::any_of(make_cases({{8, 8, 8}}, {traits.precision}, kind, true, {}),
                               [](const Case& one) { return !one.kernel->is_library(); });
-      constexpr std::string_view kDoubles[] = {"f16", "e4m3fast", "e5m2", "e5m2fast"};
+      constexpr std::string_view kDoubles[] = {"f16", "e4m3fast", "e5m2", "e5m2fast", "e4m3block"};
       const bool alone = std::ranges::find(kDoubles, traits.name) == std::end(kDoubles);
       EXPECT_EQ(std::ranges::count(usual_precisions(kind), traits.precision), ours && alone)
           << traits.name;

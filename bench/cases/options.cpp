@@ -172,7 +172,7 @@ const std::vector<Option>& table() {
            ") and .json files",
        to(&Options::shapes, some("a list of shapes"))},
       {kWhat, "precisions", "LIST",
-       "all with a kernel of this project but f16, e4m3fast, e5m2, e5m2fast",
+       "all with a kernel of this project but f16, e4m3fast, e5m2, e5m2fast, e4m3block",
        "of " + names_of_precisions(),
        to(&Options::precisions, items("precision", precision_named, names_of_precisions()))},
       {kWhat, "layouts", "LIST", "nn",

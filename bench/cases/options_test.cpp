@@ -53,7 +53,8 @@ TEST(Shapes, ReadsBatches) {
 }
 
 TEST(Shapes, KnowsTheNamedSets) {
-  for (const char* set : {"default", "square", "quick", "ragged", "skinny", "batched", "layers"}) {
+  for (const char* set :
+       {"default", "square", "quick", "ragged", "skinny", "batched", "fp8block", "layers"}) {
     EXPECT_FALSE(parse_shapes(set, Device::Kind::gpu).empty());
     EXPECT_FALSE(parse_shapes(set, Device::Kind::cpu).empty());
   }

@@ -50,6 +50,15 @@ constexpr Set kSets[] = {
      "batched:16x512,batched:64x256,batched:8x1024,batched:32x2048x2048x128,"
      "batched:32x2048x128x2048,batched:128x64x512x128,batched:128x64x128x512",
      "batched:16x128,batched:4x256,batched:8x256x256x64,batched:8x256x64x256"},
+    // The weights of DeepSeek V3 by which DeepGEMM's tests multiply in FP8 with scales of blocks
+    // (tests/generators.py, dense), for few tokens that are decoded and for many of a prompt.
+    {"fp8block",
+     "1x2112x7168,16x2112x7168,64x2112x7168,4096x2112x7168,1x576x7168,16x576x7168,"
+     "64x576x7168,8192x576x7168,1x24576x1536,16x24576x1536,64x24576x1536,1024x24576x1536,"
+     "1x32768x512,16x32768x512,64x32768x512,4096x32768x512,1x7168x16384,16x7168x16384,"
+     "64x7168x16384,4096x7168x16384,1x4096x7168,16x4096x7168,64x4096x7168,8192x4096x7168,"
+     "1x7168x2048,16x7168x2048,64x7168x2048,4096x7168x2048",
+     "1x576x512,16x576x512,64x576x512"},
 };
 
 // The weights (n x k) of a layer of an open model, query, key and value together as well as gate

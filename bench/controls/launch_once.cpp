@@ -15,6 +15,7 @@
 #include "bench/cases/cases.hpp"
 #include "bench/controls/negative_controls.hpp"
 #include "bench/device/backend.hpp"
+#include "bench/verification/scales.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -44,9 +45,21 @@ std::optional<std::string> launch_once(Backend& backend, const NegativeControl::
       backend.allocate(2 * elements_of_c(p) * static_cast<std::int64_t>(sizeof(double)));
   auto* expected = reinterpret_cast<double*>(reference.get());
   double* const magnitude = expected + elements_of_c(p);
-  backend.reference(p, a.get(), b.get(), expected, magnitude);
+  Operands operands{a.get(), b.get(), c.get()};
+  Buffer a_scales, b_scales;
+  if (has_scales(p.precision)) {
+    const auto scales = [&](Buffer& memory, std::int64_t count, std::uint64_t seed) {
+      memory = backend.allocate(count * static_cast<std::int64_t>(sizeof(float)));
+      const auto* const to = reinterpret_cast<const float*>(memory.get());
+      backend.fill_scales(to, count, Fill::uniform, seed);
+      return to;
+    };
+    operands.a_scales = scales(a_scales, scales_of_a(p), 3);
+    operands.b_scales = scales(b_scales, scales_of_b(p), 4);
+  }
+  backend.reference(p, operands, expected, magnitude);
 
-  backend.run(prepare(p, backend.device(), {a.get(), b.get(), c.get()}));
+  backend.run(prepare(p, backend.device(), operands));
   // Reads all of C, so that initcheck finds unwritten elements.
   return complaint(p, backend.judge(p, c.get(), expected, magnitude, bound_for(p)));
 }

@@ -109,7 +109,8 @@ TEST(NegativeControls, FlagNoTrueKernelOnTheGpu) {
     const Problem& p = control.problem;
     if (std::ranges::count(seen, p) > 0 || !fits(p)) continue;
     seen.push_back(p);
-    for (const Case& one : make_cases({shape_of(p)}, {p.precision}, Device::Kind::gpu)) {
+    for (const Case& one :
+         make_cases({shape_of(p)}, {p.precision}, Device::Kind::gpu, false, {p.layout})) {
       if (one.kernel->is_users()) continue;  // of tests before
       if (one.kernel->unsupported && one.kernel->unsupported(p, backend.device())) continue;
       EXPECT_EQ(first_complaint(backend, one.kernel->prepare, p), "") << one.name();

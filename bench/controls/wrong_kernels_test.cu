@@ -1,6 +1,7 @@
 // The negative controls, from course pages, blogs and posts, and ours: wrong in what they read, how
 // far they sum, which elements they reach, what they leave in C, and when they wait.
 #include <cuda_bf16.h>
+#include <cuda_fp8.h>
 
 #include <cmath>
 #include <cstddef>
@@ -117,6 +118,43 @@ template <BatchDefect kDefect>
 Launch prepare_batched(const Problem& p, const Device&, const Operands& o) {
   const int layers = p.batch - (kDefect == BatchDefect::last_skipped ? 1 : 0);
   return launch<float>(batched<kDefect>, grid_of(p, static_cast<unsigned>(layers)), kThreads, p, o);
+}
+
+// --- FP8 with a factor for each block, layout nt -------------------------------------------------
+
+enum class ScaleDefect { none, b_of_next, a_of_next, a_of_before, a_of_other_half, ignored };
+
+template <ScaleDefect kDefect>
+__global__ void block_scaled(Problem p, const __nv_fp8_e4m3* a, const __nv_fp8_e4m3* b,
+                             __nv_bfloat16* c, const float* a_scales, const float* b_scales) {
+  const auto [row, column, inside] = element(p);
+  if (!inside) return;
+  const std::int64_t of_columns = (p.n + kScaleBlock - 1) / kScaleBlock;
+  std::int64_t of_b = column / kScaleBlock, of_a = row;
+  if (kDefect == ScaleDefect::b_of_next) of_b = (of_b + 1) % of_columns;
+  if (kDefect == ScaleDefect::a_of_next) of_a = (row + 1) % p.m;
+  if (kDefect == ScaleDefect::a_of_other_half && (row ^ 8) < p.m) of_a = row ^ 8;
+  float sum = 0;
+  for (std::int64_t first = 0; first < p.k; first += kScaleBlock) {
+    float part = 0;
+    for (std::int64_t l = first; l < min(first + kScaleBlock, p.k); ++l)
+      part += static_cast<float>(a[row * p.k + l]) * static_cast<float>(b[column * p.k + l]);
+    const std::int64_t block = first / kScaleBlock,
+                       late = kDefect == ScaleDefect::a_of_before && block > 0 ? 1 : 0;
+    const float scale =
+        a_scales[(block - late) * p.m + of_a] * b_scales[of_b * scales_of_b_stride(p.k) + block];
+    sum += kDefect == ScaleDefect::ignored ? part : part * scale;
+  }
+  c[row * p.n + column] = __float2bfloat16(sum);
+}
+
+template <ScaleDefect kDefect>
+Launch prepare_scaled(const Problem& p, const Device&, const Operands& o) {
+  return [=](Stream stream) {
+    block_scaled<kDefect><<<grid_of(p), kThreads, 0, stream>>>(
+        p, static_cast<const __nv_fp8_e4m3*>(o.a), static_cast<const __nv_fp8_e4m3*>(o.b),
+        static_cast<__nv_bfloat16*>(o.c), o.a_scales, o.b_scales);
+  };
 }
 
 // --- A transposed beforehand --------------------------------------------------------------------
@@ -450,6 +488,18 @@ std::vector<NegativeControl> negative_controls() {
       prepare_batched<BatchDefect::b_of_next>, batched_twin);
   add("WrongBatchStride", "multiplies each A by the first B, as with a stride of 0", batch,
       {verdict}, prepare_batched<BatchDefect::b_of_first>, batched_twin);
+  const Problem scaled{200, 272, 7168, Precision::e4m3block, Layout::nt};
+  const auto scaled_twin = prepare_scaled<ScaleDefect::none>;
+  add("WrongScaleOfNextColumns", "multiplies by the scales of the next 128 columns of B", scaled,
+      {verdict}, prepare_scaled<ScaleDefect::b_of_next>, scaled_twin);
+  add("WrongScaleOfNextRow", "multiplies by the scales of the next row of A", scaled, {verdict},
+      prepare_scaled<ScaleDefect::a_of_next>, scaled_twin);
+  add("WrongScaleOfBlockBefore", "multiplies by the scale of A of the block of k before", scaled,
+      {verdict}, prepare_scaled<ScaleDefect::a_of_before>, scaled_twin);
+  add("WrongScaleOfOtherHalf", "exchanges the scales of the two rows of a fragment", scaled,
+      {verdict}, prepare_scaled<ScaleDefect::a_of_other_half>, scaled_twin);
+  add("WrongScalesIgnored", "multiplies by no scales", scaled, {verdict},
+      prepare_scaled<ScaleDefect::ignored>, scaled_twin);
   return all;
 }
 

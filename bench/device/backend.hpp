@@ -72,12 +72,14 @@ class Backend {
   virtual Buffer allocate(std::int64_t bytes) = 0;  // 256-byte aligned; throws OutOfMemory
   virtual void fill(void* to, ElementType type, std::int64_t count, Fill fill,
                     std::uint64_t seed) = 0;
+  // Scales of A or of B.
+  virtual void fill_scales(const float* to, std::int64_t count, Fill fill, std::uint64_t seed) = 0;
   // The element at (i, j) of each of `count` matrices changes its sign where exactly one of row i
   // and column j is flipped (Signs::flips).
   virtual void flip(void* matrices, ElementType type, std::int64_t count, std::int64_t rows,
                     std::int64_t columns, const Signs& signs) = 0;
-  // Enqueues new values for A and B of each set, which depend on the seed, the set and the place
-  // alone (verification/renewal.hpp), and NaN for C.
+  // Enqueues new values for A, B and their scales of each set, which depend on the seed, the set
+  // and the place alone (verification/renewal.hpp), and NaN for C.
   virtual void renew(const RingMemory& ring, std::uint64_t seed) = 0;
   // Enqueues the check of the sets at these places, at most kMostPlaces, whose values are by that
   // seed: C holds their product (some elements exactly, all rows by Freivalds' check), A, B and the
@@ -94,8 +96,8 @@ class Backend {
   virtual void poison(void* to, std::int64_t bytes) = 0;
 
   // expected = A*B and magnitude = |A|*|B|, each as many elements as C, in FP64 from the operands,
-  // which are stored in the problem's layout.
-  virtual void reference(const Problem& p, const void* a, const void* b, double* expected,
+  // which are stored in the problem's layout, with their scales.
+  virtual void reference(const Problem& p, const Operands& operands, double* expected,
                          double* magnitude) = 0;
   // The product is that of operands without signs.
   virtual Verdict judge(const Problem& p, const void* c, const double* expected,

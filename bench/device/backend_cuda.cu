@@ -56,6 +56,12 @@ __global__ void fill_kernel(T* to, std::int64_t count, Fill fill, std::uint64_t 
     to[i] = fill_element<T>(fill, seed, i);
 }
 
+__global__ void fill_scales_kernel(float* to, std::int64_t count, Fill fill, std::uint64_t seed) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride)
+    to[i] = scale_value(fill, seed, i);
+}
+
 // Both clocks of one SM at the same moment: nanoseconds since some day, and cycles.
 struct Stamp {
   unsigned long long nanoseconds;
@@ -258,6 +264,12 @@ class CudaBackend : public Backend {
     check(cudaGetLastError());
   }
 
+  void fill_scales(const float* to, std::int64_t count, Fill fill, std::uint64_t seed) override {
+    if (count == 0) return;
+    fill_scales_kernel<<<blocks(), 256, 0, stream_>>>(const_cast<float*>(to), count, fill, seed);
+    check(cudaGetLastError());
+  }
+
   void flip(void* matrices, ElementType type, std::int64_t count, std::int64_t rows,
             std::int64_t columns, const Signs& signs) override {
     with_type(type, [&]<typename T>(T) {
@@ -274,8 +286,7 @@ class CudaBackend : public Backend {
     const auto sets = static_cast<unsigned>(ring.sets);
     with_type(traits_of(p.precision).input, [&]<typename T>(T) {
       const dim3 grid(blocks_for(at.a_bytes + at.b_bytes + at.c_bytes, sets), sets);
-      renew_kernel<T><<<grid, 256, 0, stream_>>>(p, ring.fill, ring.base, at.total, at.a, at.b,
-                                                 at.c, at.c_bytes, seed);
+      renew_kernel<T><<<grid, 256, 0, stream_>>>(p, ring.fill, ring.base, at, seed);
       thin_out_kernel<T><<<dim3(blocks_for(8 * p.k, sets), sets), 256, 0, stream_>>>(
           p, ring.base, at.total, at.a, at.b, seed);
     });
@@ -298,7 +309,7 @@ class CudaBackend : public Backend {
     const auto each_chunk = [&](auto&& step) {
       for (std::int64_t first = 0; first < std::ssize(places); first += at_once) {
         const auto chunk = places.subspan(first, std::min(at_once, std::ssize(places) - first));
-        Places sets{ring.base + at.a, ring.base + at.b, ring.base + at.c, at.total, {}};
+        Places sets{at.at(ring.base), at.total, {}};
         std::ranges::copy(chunk, sets.at);
         step(sets, static_cast<unsigned>(chunk.size()), findings + first);
       }
@@ -346,7 +357,7 @@ class CudaBackend : public Backend {
     check(cudaMemsetAsync(to, 0xff, bytes, stream_));
   }
 
-  void reference(const Problem& p, const void* a, const void* b, double* expected,
+  void reference(const Problem& p, const Operands& operands, double* expected,
                  double* magnitude) override {
     const Products all(p);
     with_type(traits_of(p.precision).input, [&]<typename T>(T) {
@@ -357,9 +368,9 @@ class CudaBackend : public Backend {
           throw std::runtime_error("C is too large for the reference product");
         if (tiles == 0) continue;
         reference_kernel<<<static_cast<unsigned>(tiles), kThreads, 0, stream_>>>(
-            one, static_cast<const T*>(a) + all.before_a(which),
-            static_cast<const T*>(b) + all.before_b(which), expected + all.before_c(which),
-            magnitude + all.before_c(which));
+            one, static_cast<const T*>(operands.a) + all.before_a(which),
+            static_cast<const T*>(operands.b) + all.before_b(which), scales_of(operands),
+            expected + all.before_c(which), magnitude + all.before_c(which));
       }
     });
     finish();
@@ -378,7 +389,7 @@ class CudaBackend : public Backend {
   Verdict judge_rows(const Problem& problem, const Operands& operands,
                      std::uint64_t secret) override {
     const Products p(problem);
-    const Places sets{operands.a, operands.b, operands.c, 0, {}};
+    const Places sets{operands, 0, {}};
     reserve_rows(rows_of_c(p) + rows_of_b(p));
     Findings* const on_device = reserve_findings();
     check(cudaMemsetAsync(on_device, 0, sizeof(Findings), stream_));
@@ -390,8 +401,8 @@ class CudaBackend : public Backend {
       const Verdict rows = verdict_of(found, p, OperandLayout(p));
       judge_exactly_kernel<<<blocks(), kJudges, 0, stream_>>>(
           p, static_cast<const T*>(operands.a), static_cast<const T*>(operands.b),
-          static_cast<const Out<T>*>(operands.c), bound_for(p), secret, rows.first_wrong_row,
-          reinterpret_cast<Verdict*>(verdicts_.get()));
+          scales_of(operands), static_cast<const Out<T>*>(operands.c), bound_for(p), secret,
+          rows.first_wrong_row, reinterpret_cast<Verdict*>(verdicts_.get()));
       verdict = merged();
       verdict.merge(rows);
     });

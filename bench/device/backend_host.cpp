@@ -25,6 +25,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,7 @@
 #include "bench/device/backend.hpp"
 #include "bench/device/host.hpp"
 #include "kernels/layout.hpp"
+#include "kernels/small_floats.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -40,7 +42,28 @@ namespace {
 // Below this many elements, waking threads that another load holds up costs more than they bring.
 constexpr std::int64_t kWorthThreads = 1 << 16;
 
-constexpr auto as_double = [](float value) { return double{value}; };
+constexpr auto as_double = [](auto value) {
+  return static_cast<double>(static_cast<float>(value));
+};
+
+// Calls f with a value of the C++ type behind an element type.
+template <typename F>
+void with_type(ElementType type, F&& f) {
+  switch (type) {
+    case ElementType::f32:
+      return f(float{});
+    case ElementType::e4m3:
+      return f(E4m3{});
+    case ElementType::bf16:
+      return f(Bf16{});
+    default:
+      throw std::logic_error("the CPU has no elements of this type");
+  }
+}
+
+// What a kernel writes for operands of a type.
+template <typename T>
+using Out = std::conditional_t<std::is_same_v<T, E4m3>, Bf16, T>;
 
 // Calls body(first, end) for parts of a count, in threads of their own where it is worth them:
 // between launches none of OpenMP's may spin, which would slow down the first ones.
@@ -136,7 +159,6 @@ struct HostSettings {
   }
 };
 
-// All operands are f32: fill() refuses others.
 class HostBackend : public Backend {
  public:
   HostBackend() {
@@ -159,65 +181,56 @@ class HostBackend : public Backend {
 
   void fill(void* to, ElementType type, std::int64_t count, Fill fill,
             std::uint64_t seed) override {
-    if (type != ElementType::f32) throw std::logic_error("the CPU holds f32 operands only");
-    auto* values = static_cast<float*>(to);
+    with_type(type, [=]<typename T>(T) {
+      auto* values = static_cast<T*>(to);
 #pragma omp parallel for if (count > kWorthThreads)
-    for (std::int64_t i = 0; i < count; ++i) values[i] = fill_value(fill, seed, i);
+      for (std::int64_t i = 0; i < count; ++i) values[i] = fill_element<T>(fill, seed, i);
+    });
   }
 
-  void flip(void* matrices, ElementType, std::int64_t count, std::int64_t rows,
+  void fill_scales(const float* to, std::int64_t count, Fill fill, std::uint64_t seed) override {
+    for (std::int64_t i = 0; i < count; ++i) const_cast<float*>(to)[i] = scale_value(fill, seed, i);
+  }
+
+  void flip(void* matrices, ElementType type, std::int64_t count, std::int64_t rows,
             std::int64_t columns, const Signs& signs) override {
-    auto* values = static_cast<float*>(matrices);
+    with_type(type, [=]<typename T>(T) {
+      auto* values = static_cast<T*>(matrices);
 #pragma omp parallel for if (count * rows * columns > kWorthThreads)
-    for (std::int64_t i = 0; i < count * rows; ++i)
-      for (std::int64_t j = 0; j < columns; ++j)
-        values[i * columns + j] *= static_cast<float>(signs.at(i % rows, j));
+      for (std::int64_t i = 0; i < count * rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j) {
+          T& value = values[i * columns + j];
+          value = T(static_cast<float>(value) * static_cast<float>(signs.at(i % rows, j)));
+        }
+    });
   }
 
   void finish_all() override {}
 
   void renew(const RingMemory& ring, std::uint64_t seed) override {
     settings_.restore();  // what a kernel changed is not for the next one
-    const Products p(ring.problem);
-    const std::int64_t c_bytes = ring.layout().c_bytes;
-    for (std::int64_t i = 0; i < ring.sets; ++i) {
-      const Operands set = ring.operands(i);
-      const RenewedSet values(seed, i);
-      const SparseLines sparse(p, values);
-      const auto fill = [&](const void* matrix, std::int64_t count, std::uint64_t from) {
-        auto* to = static_cast<float*>(const_cast<void*>(matrix));
-        for_each_renewed(ring.fill, from, count,
-                         [=](std::int64_t at, float value) { to[at] = value; });
-        return to;
-      };
-      float *a = fill(set.a, elements_of_a(p), values.a),
-            *b = fill(set.b, elements_of_b(p), values.b);
-      const Problem one = p.product(sparse.which);
-      a += p.before_a(sparse.which);
-      b += p.before_b(sparse.which);
-      for (std::int64_t l = 0; l < p.k; ++l) {
-        if (sparse.row >= 0 && !sparse.of_row.has(l)) a[index_in_a(one, sparse.row, l)] = 0;
-        if (sparse.column >= 0 && !sparse.of_column.has(l))
-          b[index_in_b(one, l, sparse.column)] = 0;
-      }
-      poison(set.c, c_bytes);
-    }
+    for (std::int64_t i = 0; i < ring.sets; ++i)
+      with_type(traits_of(ring.problem.precision).input,
+                [&]<typename T>(T) { renew_set<T>(ring, seed, i); });
   }
 
   std::unique_ptr<PendingVerdict> check_renewed(const RingMemory& ring, std::uint64_t seed,
                                                 std::span<const std::int64_t> places,
                                                 std::uint64_t secret) override {
     auto found = std::make_unique<Known>();
-    const std::int64_t count = elements_of_c(ring.problem), bytes = ring.layout().c_bytes;
-    std::vector<std::vector<float>> written;  // as the launches left them
+    const std::int64_t bytes = ring.layout().c_bytes;
+    std::vector<std::vector<std::byte>> written;  // as the launches left them
     for (const std::int64_t place : places) {
-      written.emplace_back(count);
+      written.emplace_back(bytes);
       if (copy_resident(written.back().data(), ring.operands(place).c, bytes)) continue;
       found->verdict.changed_later = true;
       return found;
     }
     for (std::size_t i = 0; i < written.size() && found->verdict.passed(); ++i) {
-      found->verdict = check_set(ring, seed, places[i], written[i].data(), secret);
+      with_type(traits_of(ring.problem.precision).input, [&]<typename T>(T) {
+        found->verdict = check_set<T>(ring, seed, places[i],
+                                      reinterpret_cast<const Out<T>*>(written[i].data()), secret);
+      });
       found->verdict.changed_later =
           std::memcmp(written[i].data(), ring.operands(places[i]).c, bytes) != 0;
     }
@@ -229,46 +242,54 @@ class HostBackend : public Backend {
   }
   void poison(void* to, std::int64_t bytes) override { std::memset(to, 0xff, bytes); }
 
-  void reference(const Problem& p, const void* a_, const void* b_, double* expected,
+  void reference(const Problem& p, const Operands& operands, double* expected,
                  double* magnitude) override {
     const Products all(p);
-    for (std::int64_t which = 0; which < p.batch; ++which)
-      reference_of_one(all.product(which), static_cast<const float*>(a_) + all.before_a(which),
-                       static_cast<const float*>(b_) + all.before_b(which),
-                       expected + all.before_c(which), magnitude + all.before_c(which));
+    with_type(traits_of(p.precision).input, [&]<typename T>(T) {
+      for (std::int64_t which = 0; which < p.batch; ++which)
+        reference_of_one(
+            all.product(which), static_cast<const T*>(operands.a) + all.before_a(which),
+            static_cast<const T*>(operands.b) + all.before_b(which), scales_of(operands),
+            expected + all.before_c(which), magnitude + all.before_c(which));
+    });
   }
 
   Verdict judge(const Problem& problem, const void* c_, const double* expected,
                 const double* magnitude, const Bound& bound, const Signs& signs) override {
     const Products p(problem);
-    const auto* c = static_cast<const float*>(c_);
     Verdict verdict;
+    with_type(traits_of(p.precision).output, [&]<typename T>(T) {
+      const auto* c = static_cast<const T*>(c_);
 #pragma omp parallel if (elements_of_c(p) > kWorthThreads)
-    {
-      Verdict part;
+      {
+        Verdict part;
 #pragma omp for nowait
-      for (std::int64_t i = 0; i < elements_of_c(p); ++i) {
-        const Place at = place_in_c(p, i);
-        part.add(i, c[i], signs.at(at.row, at.column) * expected[i], magnitude[i], bound);
-      }
+        for (std::int64_t i = 0; i < elements_of_c(p); ++i) {
+          const Place at = place_in_c(p, i);
+          part.add(i, as_double(c[i]), signs.at(at.row, at.column) * expected[i], magnitude[i],
+                   bound);
+        }
 #pragma omp critical
-      verdict.merge(part);
-    }
+        verdict.merge(part);
+      }
+    });
     return verdict;
   }
 
   Verdict judge_rows(const Problem& problem, const Operands& operands,
                      std::uint64_t secret) override {
     const Products p(problem);
-    const auto* a = static_cast<const float*>(operands.a);
-    const auto* b = static_cast<const float*>(operands.b);
-    const auto* c = static_cast<const float*>(operands.c);
-    Verdict verdict = wrong_rows(p, a, b, c, secret);
-    const Bound bound = bound_for(p);
-    const std::int64_t row = verdict.first_wrong_row, count = exact_count(p, row);
-    verdict.merge(over(count, count * p.k, [&](Verdict& part, std::int64_t which) {
-      add_exactly(part, p, a, b, c, bound, exact_index(p, secret, which, row), as_double);
-    }));
+    Verdict verdict;
+    with_type(traits_of(p.precision).input, [&]<typename T>(T) {
+      const auto* c = static_cast<const Out<T>*>(operands.c);
+      verdict = wrong_rows<T>(p, operands, c, secret);
+      const Bound bound = bound_for(p);
+      const std::int64_t row = verdict.first_wrong_row, count = exact_count(p, row);
+      verdict.merge(over(count, count * p.k, [&](Verdict& part, std::int64_t which) {
+        add_exactly(part, p, static_cast<const T*>(operands.a), static_cast<const T*>(operands.b),
+                    scales_of(operands), c, bound, exact_index(p, secret, which, row), as_double);
+      }));
+    });
     return verdict;
   }
 
@@ -286,15 +307,23 @@ class HostBackend : public Backend {
   }
 
  private:
-  static void reference_of_one(const Problem& p, const float* a, const float* b, double* expected,
-                               double* magnitude) {
-    std::vector<float> transposed;  // so that the innermost loop walks along rows
-    if (transposes_b(p.layout)) {
-      transposed.resize(p.k * p.n);
-      for (std::int64_t l = 0; l < p.k; ++l)
-        for (std::int64_t j = 0; j < p.n; ++j) transposed[l * p.n + j] = b[index_in_b(p, l, j)];
-      b = transposed.data();
-    }
+  // Rows of B, so that the innermost loop walks along them, with its scales.
+  template <typename T>
+  static void reference_of_one(const Problem& p, const T* a, const T* b, const Scales& scales,
+                               double* expected, double* magnitude) {
+    if constexpr (std::is_same_v<T, float>)
+      if (!transposes_b(p.layout)) return multiply_rows(p, a, b, scales, expected, magnitude);
+    using Exact = std::conditional_t<std::is_same_v<T, float>, float, double>;
+    std::vector<Exact> rows(p.k * p.n);
+    for (std::int64_t l = 0; l < p.k; ++l)
+      for (std::int64_t j = 0; j < p.n; ++j)
+        rows[l * p.n + j] =
+            static_cast<Exact>(as_double(b[index_in_b(p, l, j)]) * scales.of_b(p, l, j));
+    multiply_rows(p, a, rows.data(), scales, expected, magnitude);
+  }
+  template <typename T, typename Row>
+  static void multiply_rows(const Problem& p, const T* a, const Row* b, const Scales& scales,
+                            double* expected, double* magnitude) {
 #pragma omp parallel for schedule(dynamic) if (flop(p) > kWorthThreads)
     for (std::int64_t i = 0; i < p.m; ++i) {
       double* sums = expected + i * p.n;
@@ -302,11 +331,11 @@ class HostBackend : public Backend {
       std::fill_n(sums, p.n, 0.0);
       std::fill_n(sizes, p.n, 0.0);
       for (std::int64_t l = 0; l < p.k; ++l) {
-        const double scale = a[index_in_a(p, i, l)];
-        const float* row = b + l * p.n;
+        const double left = as_double(a[index_in_a(p, i, l)]) * scales.of_a(p, i, l);
+        const Row* row = b + l * p.n;
 #pragma omp simd
         for (std::int64_t j = 0; j < p.n; ++j) {
-          const double product = scale * row[j];
+          const double product = left * row[j];
           sums[j] += product;
           sizes[j] += std::fabs(product);
         }
@@ -314,18 +343,44 @@ class HostBackend : public Backend {
     }
   }
 
+  template <typename T>
+  void renew_set(const RingMemory& ring, std::uint64_t seed, std::int64_t which) {
+    const Products p(ring.problem);
+    const Operands set = ring.operands(which);
+    const RenewedSet values(seed, which);
+    const SparseLines sparse(p, values);
+    const auto fill = [&](const void* matrix, std::int64_t count, std::uint64_t from) {
+      auto* to = static_cast<T*>(const_cast<void*>(matrix));
+      for_each_renewed<T>(ring.fill, from, count,
+                          [=](std::int64_t at, T value) { to[at] = value; });
+      return to;
+    };
+    T *a = fill(set.a, elements_of_a(p), values.a), *b = fill(set.b, elements_of_b(p), values.b);
+    const Problem one = p.product(sparse.which);
+    a += p.before_a(sparse.which);
+    b += p.before_b(sparse.which);
+    for (std::int64_t l = 0; l < p.k; ++l) {
+      if (sparse.row >= 0 && !sparse.of_row.has(l)) a[index_in_a(one, sparse.row, l)] = T{};
+      if (sparse.column >= 0 && !sparse.of_column.has(l))
+        b[index_in_b(one, l, sparse.column)] = T{};
+    }
+    fill_scales(set.a_scales, scales_of_a(p), ring.fill, values.a_scales);
+    fill_scales(set.b_scales, scales_of_b(p), ring.fill, values.b_scales);
+    poison(set.c, ring.layout().c_bytes);
+  }
+
   // The values that renew() gives a matrix, without the sparse row or column.
-  template <typename Use>
+  template <typename T, typename Use>
   static void for_each_renewed(Fill fill, std::uint64_t seed, std::int64_t count, Use&& use) {
-    const std::int64_t words = (count + 1) / 2;
+    const std::int64_t words = (count + kPerWord<T> - 1) / kPerWord<T>;
     const bool by_word = fill == Fill::uniform || fill == Fill::integers;
     in_threads(words, count, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t word = first; word < end; ++word) {
         const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(word));
-        for (int place = 0; place < 2; ++place)
-          if (const std::int64_t at = 2 * word + place; at < count)
-            use(at, by_word ? element_of_word<float>(fill, bits, place)
-                            : renewed_element<float>(fill, seed, at));
+        for (int place = 0; place < kPerWord<T>; ++place)
+          if (const std::int64_t at = kPerWord<T> * word + place; at < count)
+            use(at, by_word ? element_of_word<T>(fill, bits, place)
+                            : renewed_element<T>(fill, seed, at));
       }
     });
   }
@@ -344,40 +399,52 @@ class HostBackend : public Backend {
     return verdict;
   }
 
+  template <typename T>
   static Verdict check_set(const RingMemory& ring, std::uint64_t seed, std::int64_t place,
-                           const float* c, std::uint64_t secret) {
+                           const Out<T>* c, std::uint64_t secret) {
     const Products p(ring.problem);
     const RenewedSet values(seed, place);
     const SparseLines sparse(p, values);
     const Operands set = ring.operands(place);
-    const auto *a = static_cast<const float*>(set.a), *b = static_cast<const float*>(set.b);
+    const auto *a = static_cast<const T*>(set.a), *b = static_cast<const T*>(set.b);
+    const Scales scales = scales_of(set);
     const Bound bound = bound_for_element(p), narrow = bound_for_sparse(p);
     const std::int64_t count = checked_elements(p);
     Verdict verdict = over(count, count * p.k, [&](Verdict& part, std::int64_t which) {
       const std::int64_t index = checked_index(p, secret, which);
-      add_exactly(part, p, a, b, c, sparse.has(p, index) ? narrow : bound, index, as_double);
+      add_exactly(part, p, a, b, scales, c, sparse.has(p, index) ? narrow : bound, index,
+                  as_double);
     });
     for (std::int64_t j = 0; sparse.row >= 0 && j < p.n; ++j)
-      add_sparse(verdict, p, a, b, c, narrow, sparse.of_row, sparse.which, sparse.row, j,
+      add_sparse(verdict, p, a, b, scales, c, narrow, sparse.of_row, sparse.which, sparse.row, j,
                  as_double);
     for (std::int64_t i = 0; sparse.column >= 0 && i < p.rows(sparse.which); ++i)
-      add_sparse(verdict, p, a, b, c, narrow, sparse.of_column, sparse.which, i, sparse.column,
-                 as_double);
-    if (!all_exactly(p)) verdict.merge(wrong_rows(p, a, b, c, secret));
+      add_sparse(verdict, p, a, b, scales, c, narrow, sparse.of_column, sparse.which, i,
+                 sparse.column, as_double);
+    if (!all_exactly(p)) verdict.merge(wrong_rows<T>(p, set, c, secret));
     verdict.by_rows = true;
     // A zero of the sparse row or column is written over another value.
-    const auto differ = [&](const float* matrix, std::int64_t elements, std::uint64_t from,
+    const auto differ = [&](const T* matrix, std::int64_t elements, std::uint64_t from,
                             auto&& is_zeroed) {
       std::atomic<bool> found = false;
-      for_each_renewed(ring.fill, from, elements, [&](std::int64_t at, float value) {
-        if (!(matrix[at] == value) && !(matrix[at] == 0 && is_zeroed(at))) found = true;
+      for_each_renewed<T>(ring.fill, from, elements, [&](std::int64_t at, T value) {
+        const double now = as_double(matrix[at]);
+        if (!(now == as_double(value)) && !(now == 0 && is_zeroed(at))) found = true;
       });
       return found.load();
+    };
+    const auto scales_differ = [&](const float* all, std::int64_t count, std::uint64_t from) {
+      bool found = false;
+      for (std::int64_t at = 0; at < count; ++at)
+        found = found || !(all[at] == scale_value(ring.fill, from, at));
+      return found;
     };
     verdict.inputs_changed = differ(a, elements_of_a(p), values.a,
                                     [&](std::int64_t at) { return sparse.zeroes_a(p, at); }) ||
                              differ(b, elements_of_b(p), values.b,
-                                    [&](std::int64_t at) { return sparse.zeroes_b(p, at); });
+                                    [&](std::int64_t at) { return sparse.zeroes_b(p, at); }) ||
+                             scales_differ(scales.a, scales_of_a(p), values.a_scales) ||
+                             scales_differ(scales.b, scales_of_b(p), values.b_scales);
     const std::byte* const base = ring.base + place * ring.layout().total;
     verdict.outside_bytes = ring.layout().outside_bytes(
         [=](std::int64_t from, std::int64_t to) { return std::span(base + from, base + to); });
@@ -385,8 +452,11 @@ class HostBackend : public Backend {
   }
 
   // By Freivalds' check.
-  static Verdict wrong_rows(const Products& p, const float* a, const float* b, const float* c,
+  template <typename T>
+  static Verdict wrong_rows(const Products& p, const Operands& operands, const Out<T>* c,
                             std::uint64_t secret) {
+    const auto *a = static_cast<const T*>(operands.a), *b = static_cast<const T*>(operands.b);
+    const Scales scales = scales_of(operands);
     std::vector<double> signs[kVectors];
     for (int v = 0; v < kVectors; ++v)
       for (std::int64_t j = 0; j < p.n; ++j) signs[v].push_back(sign_of(secret, j, v));
@@ -394,7 +464,7 @@ class HostBackend : public Backend {
     std::vector<RowCheck> b_rows(rows_of_b(p));
     in_threads(rows_of_b(p), elements_of_b(p), [&](std::int64_t from, std::int64_t end) {
       for (std::int64_t l = from; l < end; ++l) {
-        b_rows[l] = project_b(p, b, l, 0, 1, x, as_double);
+        b_rows[l] = project_b(p, b, scales, l, 0, 1, x, as_double);
         b_rows[l].size = std::sqrt(b_rows[l].size);
       }
     });
@@ -402,7 +472,7 @@ class HostBackend : public Backend {
     std::vector<char> wrong_row(rows_of_c(p));
     in_threads(rows_of_c(p), rows_of_c(p) * (p.k + p.n), [&](std::int64_t from, std::int64_t end) {
       for (std::int64_t i = from; i < end; ++i) {
-        RowCheck row = project_a(p, a, b_rows.data(), i, 0, 1, as_double);
+        RowCheck row = project_a(p, a, scales, b_rows.data(), i, 0, 1, as_double);
         row.size *= share;
         wrong_row[i] = row_is_right(project_c(p, c, i, 0, 1, x, as_double), row) ? 0 : 1;
       }

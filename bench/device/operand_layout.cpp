@@ -1,5 +1,7 @@
 #include "bench/device/operand_layout.hpp"
 
+#include "bench/verification/scales.hpp"
+
 namespace gemm::bench {
 namespace {
 
@@ -18,15 +20,27 @@ OperandLayout::OperandLayout(const Problem& p) {
   const PrecisionTraits& traits = traits_of(p.precision);
   a_bytes = elements_of_a(p) * traits.input_bytes;
   b_bytes = elements_of_b(p) * traits.input_bytes;
+  a_scales_bytes = scales_of_a(p) * static_cast<std::int64_t>(sizeof(float));
+  b_scales_bytes = scales_of_b(p) * static_cast<std::int64_t>(sizeof(float));
   c_bytes = elements_of_c(p) * traits.output_bytes;
+  const auto behind = [](std::int64_t at, std::int64_t bytes) {
+    return bytes == 0 ? at : at + aligned(bytes) + kGuardBytes;
+  };
   a = kGuardBytes;
-  b = a + aligned(a_bytes) + kGuardBytes;
-  c = b + aligned(b_bytes) + kGuardBytes;
+  b = behind(a, a_bytes);
+  a_scales = behind(b, b_bytes);
+  b_scales = behind(a_scales, a_scales_bytes);
+  c = behind(b_scales, b_scales_bytes);
   total = c + aligned(c_bytes) + last_guard_bytes(p);
 }
 
 double OperandLayout::most_bytes(const Problem& p) {
-  return bytes_minimum(p) + 3.0 * (kGuardBytes + 256) + static_cast<double>(last_guard_bytes(p));
+  const double scales = has_scales(p.precision)
+                            ? 4.0 * (1.0 * p.m * ceil_div(p.k, kScaleBlock) +
+                                     1.0 * scales_of_b_stride(p.k) * ceil_div(p.n, kScaleBlock))
+                            : 0;
+  return bytes_minimum(p) + scales + 5.0 * (kGuardBytes + 256) +
+         static_cast<double>(last_guard_bytes(p));
 }
 
 }  // namespace gemm::bench

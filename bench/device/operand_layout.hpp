@@ -1,6 +1,7 @@
-// Where the matrices of operand sets lie. Each set is: guard, A, guard, B, guard, C, guard. The
-// guards are NaN (-1 in integers): reads beyond a matrix make the result wrong, and writes there
-// are found. The last one has room for a tile that is not cut at the end of C.
+// Where the matrices of operand sets lie. Each set is: guard, A, guard, B, guard, C, guard; between
+// B and C the scales of A, guard, the scales of B, guard, where the problem has any. The guards are
+// NaN (-1 in integers): reads beyond a matrix make the result wrong, and writes there are found.
+// The last one has room for a tile that is not cut at the end of C.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +17,29 @@ namespace gemm::bench {
 
 constexpr std::int64_t kGuardBytes = 16 << 10;
 
-// Offsets of the three matrices of a set in its memory, and the bytes of each and of the whole.
+// Offsets of the matrices of a set in its memory, and the bytes of each and of the whole.
 struct OperandLayout {
-  std::int64_t a_bytes, b_bytes, c_bytes, a, b, c, total;
+  std::int64_t a_bytes, b_bytes, a_scales_bytes, b_scales_bytes, c_bytes;
+  std::int64_t a, b, a_scales, b_scales, c, total;
   explicit OperandLayout(const Problem& p);
   // At least the whole, of shapes too whose bytes overflow an integer.
   static double most_bytes(const Problem& p);
 
   // From and to, in bytes.
-  std::array<std::pair<std::int64_t, std::int64_t>, 3> guards_before_c() const {
-    return {{{0, a}, {a + a_bytes, b}, {b + b_bytes, c}}};
+  std::array<std::pair<std::int64_t, std::int64_t>, 5> guards_before_c() const {
+    return {{{0, a},
+             {a + a_bytes, b},
+             {b + b_bytes, a_scales},
+             {a_scales + a_scales_bytes, b_scales},
+             {b_scales + b_scales_bytes, c}}};
   }
-  Operands at(std::byte* base) const { return {base + a, base + b, base + c}; }
+  Operands at(std::byte* base) const {
+    const auto scales = [&](std::int64_t offset, std::int64_t bytes) {
+      return bytes == 0 ? nullptr : reinterpret_cast<const float*>(base + offset);
+    };
+    return {base + a, base + b, base + c, scales(a_scales, a_scales_bytes),
+            scales(b_scales, b_scales_bytes)};
+  }
 
   // Where the guards of a set are no longer as they were written, from C's end on or before C
   // (Verdict::outside_bytes); 0 if they are. `read(from, to)` gives these bytes of the set.

@@ -9,6 +9,7 @@
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/text.hpp"
+#include "bench/verification/scales.hpp"
 #include "bench/verification/wrong_pattern.hpp"
 #include "kernels/layout.hpp"
 
@@ -71,17 +72,17 @@ ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uin
     memory_.push_back(backend.allocate(layout.total));
     std::byte* base = memory_.back().get();
     backend.poison(base, layout.total);
-    sets_.push_back({base + layout.a, base + layout.b, base + layout.c});
+    sets_.push_back(layout.at(base));
   }
   fill_sets();
   if (reference == Reference::rows) return;
   const std::int64_t count = elements_of_c(p);
   reference_ = backend.allocate(2 * sizeof(double) * count);
   auto* expected = reinterpret_cast<double*>(reference_.get());
-  backend.reference(p, sets_[0].a, sets_[0].b, expected, expected + count);
+  backend.reference(p, sets_[0], expected, expected + count);
 }
 
-// The same values in each set but for their signs: one product serves all.
+// The same values and scales in each set but for the values' signs: one product serves all.
 void ProblemData::fill_sets() {
   const Problem& p = problem_;
   const Products products(p);
@@ -90,6 +91,8 @@ void ProblemData::fill_sets() {
     const Operands& to = sets_[set];
     backend_.fill(const_cast<void*>(to.a), input, elements_of_a(p), fill_, 2 * seed_);
     backend_.fill(const_cast<void*>(to.b), input, elements_of_b(p), fill_, 2 * seed_ + 1);
+    backend_.fill_scales(to.a_scales, scales_of_a(p), fill_, mixed_bits(2 * seed_));
+    backend_.fill_scales(to.b_scales, scales_of_b(p), fill_, mixed_bits(2 * seed_ + 1));
     const Signs signs = signs_of(set);
     if (signs.of_rows == 0) continue;
     const auto flip = [&](const void* matrices, bool transposed, std::int64_t count,
@@ -182,7 +185,8 @@ bool ProblemData::serves(const Problem& p, std::int64_t sets) const {
   return std::ssize(sets_) >= sets && problem_.m == p.m && problem_.n == p.n && problem_.k == p.k &&
          problem_.batch == p.batch && problem_.tokens == p.tokens &&
          problem_.tokens_seed == p.tokens_seed && problem_.layout == p.layout &&
-         mine.input == theirs.input && mine.output == theirs.output;
+         mine.input == theirs.input && mine.output == theirs.output &&
+         has_scales(mine.precision) == has_scales(theirs.precision);
 }
 
 std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p, Reference reference,

@@ -44,6 +44,9 @@ class ForwardingBackend : public Backend {
             std::uint64_t seed) override {
     real_.fill(to, type, count, fill, seed);
   }
+  void fill_scales(const float* to, std::int64_t count, Fill fill, std::uint64_t seed) override {
+    real_.fill_scales(to, count, fill, seed);
+  }
   void renew(const RingMemory& ring, std::uint64_t seed) override { real_.renew(ring, seed); }
   std::unique_ptr<PendingVerdict> check_renewed(const RingMemory& ring, std::uint64_t seed,
                                                 std::span<const std::int64_t> places,
@@ -54,9 +57,9 @@ class ForwardingBackend : public Backend {
     real_.copy(to, from, bytes);
   }
   void poison(void* to, std::int64_t bytes) override { real_.poison(to, bytes); }
-  void reference(const Problem& p, const void* a, const void* b, double* expected,
+  void reference(const Problem& p, const Operands& operands, double* expected,
                  double* magnitude) override {
-    real_.reference(p, a, b, expected, magnitude);
+    real_.reference(p, operands, expected, magnitude);
   }
   void flip(void* matrices, ElementType type, std::int64_t count, std::int64_t rows,
             std::int64_t columns, const Signs& signs) override {

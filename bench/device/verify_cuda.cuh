@@ -19,7 +19,7 @@ namespace gemm::bench {
 constexpr int kTile = 64, kDepth = 16, kThreads = 256;
 
 template <typename T>
-__global__ void reference_kernel(Problem p, const T* a, const T* b, double* expected,
+__global__ void reference_kernel(Problem p, const T* a, const T* b, Scales scales, double* expected,
                                  double* magnitude) {
   __shared__ double a_tile[kDepth][kTile + 1];
   __shared__ double b_tile[kDepth][kTile];
@@ -33,10 +33,13 @@ __global__ void reference_kernel(Problem p, const T* a, const T* b, double* expe
     for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
       const std::int64_t row = row0 + i / kDepth, a_k = step + i % kDepth;
       a_tile[i % kDepth][i / kDepth] =
-          row < p.m && a_k < p.k ? as_double(a[index_in_a(p, row, a_k)]) : 0.0;
+          row < p.m && a_k < p.k ? as_double(a[index_in_a(p, row, a_k)]) * scales.of_a(p, row, a_k)
+                                 : 0.0;
       const std::int64_t column = column0 + i % kTile, b_k = step + i / kTile;
       b_tile[i / kTile][i % kTile] =
-          column < p.n && b_k < p.k ? as_double(b[index_in_b(p, b_k, column)]) : 0.0;
+          column < p.n && b_k < p.k
+              ? as_double(b[index_in_b(p, b_k, column)]) * scales.of_b(p, b_k, column)
+              : 0.0;
     }
     __syncthreads();
     for (int l = 0; l < kDepth; ++l)
@@ -112,8 +115,7 @@ struct AsDouble {
 };
 
 // Operand sets of a check: one for each blockIdx.y.
-struct Places {
-  const void *a, *b, *c;
+struct Places : Operands {
   std::int64_t stride;  // in bytes, from a set to the next
   std::int64_t at[Backend::kMostPlaces];
 
@@ -121,6 +123,9 @@ struct Places {
   __device__ const T* of(const void* first) const {
     return reinterpret_cast<const T*>(static_cast<const std::byte*>(first) +
                                       at[blockIdx.y] * stride);
+  }
+  __device__ Scales scales() const {
+    return a_scales == nullptr ? Scales{} : Scales{of<float>(a_scales), of<float>(b_scales)};
   }
 };
 
@@ -148,8 +153,9 @@ template <typename In>
 __global__ void project_b_kernel(Problem p, Places sets, std::uint64_t secret, RowCheck* b_rows) {
   const std::int64_t l = warp_index();
   if (l >= rows_of_b(p)) return;
-  RowCheck row = sum_of_warp(project_b(p, sets.of<In>(sets.b), l, threadIdx.x % kWarp, kWarp,
-                                       SecretSigns{secret}, AsDouble{}));
+  RowCheck row =
+      sum_of_warp(project_b(p, sets.of<In>(sets.b), sets.scales(), l, threadIdx.x % kWarp, kWarp,
+                            SecretSigns{secret}, AsDouble{}));
   row.size = sqrt(row.size);
   if (threadIdx.x % kWarp == 0) b_rows[blockIdx.y * rows_of_b(p) + l] = row;
 }
@@ -159,8 +165,9 @@ __global__ void project_a_kernel(const __grid_constant__ Products p, Places sets
                                  const RowCheck* b_rows, double share, RowCheck* rows) {
   const std::int64_t i = warp_index();
   if (i >= rows_of_c(p)) return;
-  RowCheck row = sum_of_warp(project_a(p, sets.of<In>(sets.a), b_rows + blockIdx.y * rows_of_b(p),
-                                       i, threadIdx.x % kWarp, kWarp, AsDouble{}));
+  RowCheck row = sum_of_warp(project_a(p, sets.of<In>(sets.a), sets.scales(),
+                                       b_rows + blockIdx.y * rows_of_b(p), i, threadIdx.x % kWarp,
+                                       kWarp, AsDouble{}));
   row.size *= share;
   if (threadIdx.x % kWarp == 0) rows[blockIdx.y * rows_of_c(p) + i] = row;
 }
@@ -180,13 +187,15 @@ __global__ void judge_rows_kernel(Problem p, Places sets, std::uint64_t secret,
 
 template <typename In>
 __global__ void judge_exactly_kernel(const __grid_constant__ Products p, const In* a, const In* b,
-                                     const Out<In>* c, Bound bound, std::uint64_t secret,
-                                     std::int64_t wrong_row, Verdict* verdicts) {
+                                     Scales scales, const Out<In>* c, Bound bound,
+                                     std::uint64_t secret, std::int64_t wrong_row,
+                                     Verdict* verdicts) {
   Verdict verdict;
   const std::int64_t stride = std::int64_t{gridDim.x} * kJudges;
   for (std::int64_t which = std::int64_t{blockIdx.x} * kJudges + threadIdx.x;
        which < exact_count(p, wrong_row); which += stride)
-    add_exactly(verdict, p, a, b, c, bound, exact_index(p, secret, which, wrong_row), AsDouble{});
+    add_exactly(verdict, p, a, b, scales, c, bound, exact_index(p, secret, which, wrong_row),
+                AsDouble{});
   merge_block(verdict, verdicts);
 }
 
@@ -197,6 +206,7 @@ __global__ void check_elements_kernel(const __grid_constant__ Products p, Places
                                       std::uint64_t secret, Findings* findings) {
   const auto *a = sets.of<In>(sets.a), *b = sets.of<In>(sets.b);
   const auto* c = sets.of<Out<In>>(sets.c);
+  const Scales scales = sets.scales();
   const SparseLines sparse(p, RenewedSet(seed, sets.at[blockIdx.y]));
   Verdict verdict;
   const int warps = kJudges / kWarp, lane = threadIdx.x % kWarp;
@@ -208,8 +218,7 @@ __global__ void check_elements_kernel(const __grid_constant__ Products p, Places
     const In *a_of = a + p.before_a(at.which), *b_of = b + p.before_b(at.which);
     double expected = 0, magnitude = 0;
     for (std::int64_t l = lane; l < p.k; l += kWarp) {
-      const double product = as_double(a_of[index_in_a(one, at.row, l)]) *
-                             as_double(b_of[index_in_b(one, l, at.column)]);
+      const double product = product_at(one, a_of, b_of, scales, at.row, at.column, l, AsDouble{});
       expected += product;
       magnitude += fabs(product);
     }
@@ -223,12 +232,12 @@ __global__ void check_elements_kernel(const __grid_constant__ Products p, Places
                      stride = std::int64_t{gridDim.x} * kJudges;
   if (sparse.row >= 0)
     for (std::int64_t j = first; j < p.n; j += stride)
-      add_sparse(verdict, p, a, b, c, narrow, sparse.of_row, sparse.which, sparse.row, j,
+      add_sparse(verdict, p, a, b, scales, c, narrow, sparse.of_row, sparse.which, sparse.row, j,
                  AsDouble{});
   if (sparse.column >= 0)
     for (std::int64_t i = first; i < p.rows(sparse.which); i += stride)
-      add_sparse(verdict, p, a, b, c, narrow, sparse.of_column, sparse.which, i, sparse.column,
-                 AsDouble{});
+      add_sparse(verdict, p, a, b, scales, c, narrow, sparse.of_column, sparse.which, i,
+                 sparse.column, AsDouble{});
   merge_block(verdict, findings[blockIdx.y].verdicts);
 }
 
@@ -269,21 +278,33 @@ __device__ void renew_matrix(T* to, std::int64_t count, Fill fill, std::uint64_t
   });
 }
 
+template <typename Use>
+__device__ void for_each_scale(std::int64_t count, Use&& use) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * blockDim.x)
+    use(i);
+}
+
 // Set blockIdx.y of the ring.
 template <typename In>
-__global__ void renew_kernel(Problem p, Fill fill, std::byte* base, std::int64_t stride,
-                             std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t c_bytes,
+__global__ void renew_kernel(Problem p, Fill fill, std::byte* base, OperandLayout layout,
                              std::uint64_t seed) {
   const RenewedSet values(seed, blockIdx.y);
-  std::byte* const set = base + blockIdx.y * stride;
-  for_each_word<std::int8_t>(c_bytes, [&](std::int64_t word, std::int64_t bytes) {
+  std::byte *const set = base + blockIdx.y * layout.total, *const c = set + layout.c;
+  for_each_word<std::int8_t>(layout.c_bytes, [&](std::int64_t word, std::int64_t bytes) {
     if (bytes == 8)
-      reinterpret_cast<std::uint64_t*>(set + c)[word] = ~std::uint64_t{0};
+      reinterpret_cast<std::uint64_t*>(c)[word] = ~std::uint64_t{0};
     else
-      for (std::int64_t i = 0; i < bytes; ++i) set[c + 8 * word + i] = std::byte{0xff};
+      for (std::int64_t i = 0; i < bytes; ++i) c[8 * word + i] = std::byte{0xff};
   });
-  renew_matrix(reinterpret_cast<In*>(set + a), elements_of_a(p), fill, values.a);
-  renew_matrix(reinterpret_cast<In*>(set + b), elements_of_b(p), fill, values.b);
+  renew_matrix(reinterpret_cast<In*>(set + layout.a), elements_of_a(p), fill, values.a);
+  renew_matrix(reinterpret_cast<In*>(set + layout.b), elements_of_b(p), fill, values.b);
+  auto *const a_scales = reinterpret_cast<float*>(set + layout.a_scales),
+              *const b_scales = reinterpret_cast<float*>(set + layout.b_scales);
+  for_each_scale(scales_of_a(p),
+                 [&](std::int64_t i) { a_scales[i] = scale_value(fill, values.a_scales, i); });
+  for_each_scale(scales_of_b(p),
+                 [&](std::int64_t i) { b_scales[i] = scale_value(fill, values.b_scales, i); });
 }
 
 template <typename In>
@@ -332,6 +353,13 @@ __global__ void compare_operands_kernel(const __grid_constant__ Products p, Plac
   compare_matrix(
       sets.of<In>(sets.b), elements_of_b(p), fill, values.b,
       [&](std::int64_t at) { return sparse.zeroes_b(p, at); }, differing);
+  const Scales scales = sets.scales();
+  for_each_scale(scales_of_a(p), [&](std::int64_t i) {
+    if (!(scales.a[i] == scale_value(fill, values.a_scales, i))) atomicAdd(differing, 1ULL);
+  });
+  for_each_scale(scales_of_b(p), [&](std::int64_t i) {
+    if (!(scales.b[i] == scale_value(fill, values.b_scales, i))) atomicAdd(differing, 1ULL);
+  });
 }
 
 // Bytes `from` to `to` of each set, which are a guard.

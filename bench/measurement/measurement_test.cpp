@@ -331,11 +331,11 @@ TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
 class LoadingBackend : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
-  void reference(const Problem& p, const void* a, const void* b, double* expected,
+  void reference(const Problem& p, const Operands& operands, double* expected,
                  double* magnitude) override {
     load(product_loaded_);
     ++products;
-    ForwardingBackend::reference(p, a, b, expected, magnitude);
+    ForwardingBackend::reference(p, operands, expected, magnitude);
   }
   Verdict judge_rows(const Problem& p, const Operands& operands, std::uint64_t secret) override {
     load(rows_loaded_);
@@ -661,12 +661,13 @@ TEST(CudaBackend, HasTheCpusReferenceInEveryLayoutAndJudgesAsItDoesOnTheGpu) {
     std::vector<double> expected(2 * c.size()), found(expected.size());
     host->fill(a.data(), ElementType::f32, p.m * p.k, Fill::uniform, 1);
     host->fill(b.data(), ElementType::f32, p.k * p.n, Fill::uniform, 2);
-    host->reference(p, a.data(), b.data(), expected.data(), expected.data() + c.size());
+    host->reference(p, {a.data(), b.data(), nullptr}, expected.data(), expected.data() + c.size());
     const Buffer gpu_a = upload(*cuda(), a.data(), a.size() * 4),
                  gpu_b = upload(*cuda(), b.data(), b.size() * 4);
     const Buffer reference = cuda()->allocate(found.size() * 8);
     auto* gpu_expected = reinterpret_cast<double*>(reference.get());
-    cuda()->reference(p, gpu_a.get(), gpu_b.get(), gpu_expected, gpu_expected + c.size());
+    cuda()->reference(p, {gpu_a.get(), gpu_b.get(), nullptr}, gpu_expected,
+                      gpu_expected + c.size());
     cuda()->copy(found.data(), gpu_expected, found.size() * 8);
     for (std::size_t i = 0; i < found.size(); ++i)
       ASSERT_NEAR(expected[i], found[i], 1e-12) << name_of(layout);

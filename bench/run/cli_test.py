@@ -195,6 +195,23 @@ def test_a_batch_is_verified_as_a_whole_and_only_by_kernels_that_take_one(tmp_pa
     assert "batched:3x16" in done.stdout
 
 
+def test_scales_of_blocks_are_verified(tmp_path: Path) -> None:
+    few = ["--gemm_precisions=e4m3block", "--gemm_layouts=nt", "--gemm_shapes=40x300x400"]
+    few.append("--benchmark_filter=CpuBlockScaled|Scale")
+    for fill in ("uniform", "integers"):
+        document, _ = ran(tmp_path / "r.json", *few, f"--gemm_fill={fill}", code=1, program=WRONG)
+        of = {row["kernel"]: row for row in rows(document)}
+        assert of["CpuBlockScaled"]["seconds"]
+        assert of["CpuBlockScaled"]["precision"] == "e4m3block"
+        wrong = {name: row["failed"] for name, row in of.items() if name.startswith("Wrong")}
+        assert len(wrong) == 5
+        for name, text in wrong.items():
+            assert "expected" in text, name
+    few[2] = "--gemm_shapes=batched:3x40x300x400"
+    document, _ = ran(tmp_path / "r.json", *few)
+    assert [row["skipped"] for row in rows(document)] == ["takes no batch"]
+
+
 def test_layouts_are_cases_of_the_kernels_that_have_them(tmp_path: Path) -> None:
     plain, every = listed("--gemm_shapes=64"), listed("--gemm_shapes=64", "--gemm_layouts=nn,nt,tn")
     assert every[: len(plain)] == plain, "rows of nn keep their names"

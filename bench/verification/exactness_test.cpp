@@ -21,6 +21,7 @@
 #include "bench/cases/cases.hpp"
 #include "bench/device/problem_data.hpp"
 #include "bench/device/test_backend.hpp"
+#include "bench/verification/scales.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -130,7 +131,7 @@ void expect_integers_are_exact(Backend& backend, Whose whose = Whose::ours) {
                                {96, 40, 128},    {67, 129, 127},   {64, 96, 64},    {1, 1, 4099},
                                {130, 257, 1023}, {256, 512, 1024}, {511, 385, 259}, {70, 516, 300},
                                {129, 257, 208},  {600, 392, 336},  {400, 600, 4096}};
-  constexpr double kProduct = 16;
+  constexpr double kProduct = 16, kScales = 256;  // with scales: multiples of 1/16 up to 16
   std::set<std::string> met;
   const auto expect_exact_sums = [&](const Case& one) {
     const Problem& p = one.problem;
@@ -139,7 +140,7 @@ void expect_integers_are_exact(Backend& backend, Whose whose = Whose::ours) {
     std::vector<double> expected(2 * p.m * p.n);
     const Buffer there = upload(backend, expected.data(), expected.size() * sizeof(double));
     auto* reference = reinterpret_cast<double*>(there.get());
-    backend.reference(p, set.a, set.b, reference, reference + p.m * p.n);
+    backend.reference(p, set, reference, reference + p.m * p.n);
     backend.copy(expected.data(), reference, expected.size() * sizeof(double));
     expected.resize(p.m * p.n);
     // Twice, since a launch may leave something in its workspace.
@@ -169,7 +170,8 @@ void expect_integers_are_exact(Backend& backend, Whose whose = Whose::ours) {
   for (const Shape& shape : std::span(kShapes).first(few)) {
     const auto suits = [&](const PrecisionTraits& traits) {
       const auto coarse = static_cast<double>(std::min(shape.k, traits.coarse_length));
-      return adds_exactly(traits, kProduct * static_cast<double>(shape.k), kProduct * coarse);
+      const double whole = kProduct * (has_scales(traits.precision) ? kScales : 1);
+      return adds_exactly(traits, whole * static_cast<double>(shape.k), kProduct * coarse);
     };
     EXPECT_GT(for_each_case(backend, whose, shape, suits, expect_exact_sums), 0) << name_of(shape);
   }
@@ -196,7 +198,11 @@ void expect_few_products_share_a_coarse_sum(Backend& backend, const Case& one) {
   const Buffer on_a = upload(backend, a.data(), a.size()),
                on_b = upload(backend, b.data(), b.size());
   const Buffer c = backend.allocate(m * n * static_cast<std::int64_t>(sizeof(std::uint16_t)));
-  backend.run(one.kernel->prepare(p, backend.device(), {on_a.get(), on_b.get(), c.get()}));
+  const std::vector<float> ones(std::max(scales_of_a(p), scales_of_b(p)) + 1, 1.0F);
+  const Buffer scales = upload(backend, ones.data(), std::ssize(ones) * sizeof ones[0]);
+  const auto* const of_blocks = reinterpret_cast<const float*>(scales.get());
+  backend.run(one.kernel->prepare(p, backend.device(),
+                                  {on_a.get(), on_b.get(), c.get(), of_blocks, of_blocks}));
   std::vector<std::uint16_t> found(m * n);
   backend.copy(found.data(), c.get(), found.size() * sizeof found[0]);
   std::int64_t lost = 0;

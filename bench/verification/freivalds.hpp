@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "bench/verification/fill.hpp"
+#include "bench/verification/scales.hpp"
 #include "bench/verification/verdict.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/tokens.hpp"
@@ -44,13 +45,13 @@ constexpr double sign_of(std::uint64_t secret, std::int64_t column, int vector) 
 
 // Of row l of B; size is the sum of squares. `x(column, vector)` are the vectors.
 template <typename In, typename X, typename Value>
-constexpr RowCheck project_b(const Problem& p, const In* b, std::int64_t l, int lane, int lanes,
-                             X&& x, Value&& value_of) {
+constexpr RowCheck project_b(const Problem& p, const In* b, const Scales& scales, std::int64_t l,
+                             int lane, int lanes, X&& x, Value&& value_of) {
   RowCheck row;
   b += l / p.k * p.k * p.n;
   l %= p.k;
   for (std::int64_t j = lane; j < p.n; j += lanes) {
-    const double value = value_of(b[index_in_b(p, l, j)]);
+    const double value = value_of(b[index_in_b(p, l, j)]) * scales.of_b(p, l, j);
     for (int v = 0; v < kVectors; ++v) row.sums[v] += x(j, v) * value;
     row.size += value * value;
   }
@@ -60,8 +61,9 @@ constexpr RowCheck project_b(const Problem& p, const In* b, std::int64_t l, int 
 // Of row i of A times B; size is at least the length of row i of |A| |B|: the sum over l of |a_il|
 // times the length of row l of B (the triangle inequality).
 template <typename In, typename Value>
-constexpr RowCheck project_a(const Products& p, const In* a, const RowCheck* b_rows, std::int64_t i,
-                             int lane, int lanes, Value&& value_of) {
+constexpr RowCheck project_a(const Products& p, const In* a, const Scales& scales,
+                             const RowCheck* b_rows, std::int64_t i, int lane, int lanes,
+                             Value&& value_of) {
   RowCheck row;
   const std::int64_t which = p.product_of(i);
   const Problem one = p.product(which);
@@ -69,7 +71,7 @@ constexpr RowCheck project_a(const Products& p, const In* a, const RowCheck* b_r
   b_rows += which * p.k;
   i -= p.first_row(which);
   for (std::int64_t l = lane; l < p.k; l += lanes) {
-    const double value = value_of(a[index_in_a(one, i, l)]);
+    const double value = value_of(a[index_in_a(one, i, l)]) * scales.of_a(one, i, l);
     for (int v = 0; v < kVectors; ++v) row.sums[v] += value * b_rows[l].sums[v];
     row.size += (value < 0 ? -value : value) * b_rows[l].size;
   }
@@ -120,18 +122,27 @@ constexpr Place place_in_c(const Products& p, std::int64_t index) {
   return {which, row - p.first_row(which), index % p.n};
 }
 
+// A product of the element of C at this place.
+template <typename In, typename Value>
+constexpr double product_at(const Problem& p, const In* a, const In* b, const Scales& scales,
+                            std::int64_t row, std::int64_t column, std::int64_t l,
+                            Value&& value_of) {
+  const double product = value_of(a[index_in_a(p, row, l)]) * value_of(b[index_in_b(p, l, column)]);
+  return product * scales.of_a(p, row, l) * scales.of_b(p, l, column);
+}
+
 // Judges the element of C with this row-major index by its exact value.
 template <typename In, typename Out, typename Value>
 constexpr void add_exactly(Verdict& verdict, const Products& p, const In* a, const In* b,
-                           const Out* c, const Bound& bound, std::int64_t index, Value&& value_of) {
+                           const Scales& scales, const Out* c, const Bound& bound,
+                           std::int64_t index, Value&& value_of) {
   const Place at = place_in_c(p, index);
   const Problem one = p.product(at.which);
   a += p.before_a(at.which);
   b += p.before_b(at.which);
   double expected = 0, magnitude = 0;
   for (std::int64_t l = 0; l < p.k; ++l) {
-    const double product =
-        value_of(a[index_in_a(one, at.row, l)]) * value_of(b[index_in_b(one, l, at.column)]);
+    const double product = product_at(one, a, b, scales, at.row, at.column, l, value_of);
     expected += product;
     magnitude += product < 0 ? -product : product;
   }

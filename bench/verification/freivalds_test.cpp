@@ -34,7 +34,7 @@ class Checked {
     const auto elements = static_cast<std::size_t>(elements_of_c(p_));
     const Buffer sums = backend.allocate(2 * elements * sizeof(double));
     auto* expected = reinterpret_cast<double*>(sums.get());
-    backend.reference(p_, data_.sets()[0].a, data_.sets()[0].b, expected, expected + elements);
+    backend.reference(p_, data_.sets()[0], expected, expected + elements);
     std::vector<double> exact(elements);
     backend.copy(exact.data(), expected, elements * sizeof(double));
     for (const double value : exact) right_.push_back(static_cast<float>(value));

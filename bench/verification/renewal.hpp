@@ -54,12 +54,14 @@ constexpr T renewed_element(Fill fill, std::uint64_t seed, std::int64_t index) {
 
 // What a set's values follow from.
 struct RenewedSet {
-  std::uint64_t a, b, sparse;  // seeds
+  std::uint64_t a, b, sparse, a_scales, b_scales;  // seeds
 
   constexpr RenewedSet(std::uint64_t seed, std::int64_t set)
       : a(random_bits(seed, 3 * static_cast<std::uint64_t>(set))),
         b(random_bits(seed, 3 * static_cast<std::uint64_t>(set) + 1)),
-        sparse(random_bits(seed, 3 * static_cast<std::uint64_t>(set) + 2)) {}
+        sparse(random_bits(seed, 3 * static_cast<std::uint64_t>(set) + 2)),
+        a_scales(mixed_bits(~a)),
+        b_scales(mixed_bits(~b)) {}
 };
 
 // Eight places of k, one in each eighth of it.
@@ -125,17 +127,15 @@ struct SparseLines {
 // row and the column are of product `which`.
 template <typename In, typename Out, typename Value>
 constexpr void add_sparse(Verdict& verdict, const Products& p, const In* a, const In* b,
-                          const Out* c, const Bound& bound, const SparsePlaces& places,
-                          std::int64_t which, std::int64_t row, std::int64_t column,
-                          Value&& value_of) {
+                          const Scales& scales, const Out* c, const Bound& bound,
+                          const SparsePlaces& places, std::int64_t which, std::int64_t row,
+                          std::int64_t column, Value&& value_of) {
   const Problem one = p.product(which);
   a += p.before_a(which);
   b += p.before_b(which);
   double expected = 0, magnitude = 0;
   for (int i = 0; i < SparsePlaces::kCount; ++i) {
-    const std::int64_t l = places.at(i);
-    const double product =
-        value_of(a[index_in_a(one, row, l)]) * value_of(b[index_in_b(one, l, column)]);
+    const double product = product_at(one, a, b, scales, row, column, places.at(i), value_of);
     expected += product;
     magnitude += product < 0 ? -product : product;
   }

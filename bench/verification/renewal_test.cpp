@@ -15,7 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/device/problem_data.hpp"
 #include "bench/device/test_backend.hpp"
+#include "bench/verification/scales.hpp"
+#include "kernels/registry.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -278,12 +281,76 @@ TEST(Renewal, GivesOtherValuesToEachSeedSetAndPlaceButFewToSparseLines) {
   EXPECT_EQ(SparseLines(Products({1, 1, 600, Precision::f32}), RenewedSet(kSeed, 1)).row, -1);
 }
 
+// A set whose C a kernel of the CPU has computed, and scales that are not those it was given.
+void expect_scales_are_checked(Backend& backend) {
+  const auto kernel = std::ranges::find(registry(), "CpuBlockScaled", &RegisteredKernel::name);
+  ASSERT_NE(kernel, registry().end());
+  for (const auto& [m, n, k] :
+       {std::array{70, 300, 400}, {1, 130, 128}, {33, 5, 1}, {64, 128, 1030}})
+    for (const Fill fill : {Fill::uniform, Fill::normal, Fill::integers}) {
+      const Problem p{m, n, k, Precision::e4m3block, Layout::nt};
+      const OperandLayout at(p);
+      const Buffer there = backend.allocate(at.total);
+      const RingMemory ring{p, fill, there.get(), 1};
+      backend.poison(there.get(), at.total);
+      backend.renew(ring, kSeed);
+      std::vector<std::byte> here(at.total);
+      backend.copy(here.data(), there.get(), at.total);
+      auto* const a_scales = reinterpret_cast<float*>(here.data() + at.a_scales);
+      const auto complaint_about = [&](std::int64_t from, std::int64_t bytes) {
+        kernel->prepare(p, backend.device(), at.at(here.data()))(nullptr);
+        backend.copy(there.get() + at.c, here.data() + at.c, at.c_bytes);
+        backend.copy(there.get() + from, here.data() + from, bytes);
+        const std::int64_t place = 0;
+        return complaint(p, backend.check_renewed(ring, kSeed, {&place, 1}, kSecret)->read());
+      };
+      EXPECT_EQ(complaint_about(at.c, at.c_bytes), std::nullopt) << m << "x" << n << "x" << k;
+      a_scales[m - 1] *= 2;
+      const std::string changed = complaint_about(at.a_scales, at.a_scales_bytes).value_or("");
+      EXPECT_NE(changed.find("changed A or B"), std::string::npos) << changed;
+      a_scales[m - 1] /= 2;
+      backend.copy(there.get() + at.a_scales, a_scales, at.a_scales_bytes);
+      std::fill_n(a_scales, scales_of_a(p), 3.0F);
+      EXPECT_NE(complaint_about(at.c, at.c_bytes), std::nullopt) << m << "x" << n << "x" << k;
+    }
+}
+TEST(Renewal, ChecksScales) { expect_scales_are_checked(*make_host_backend()); }
+TEST(Renewal, ChecksScalesOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  expect_scales_are_checked(*cuda());
+}
+
+// The product in FP64, and Freivalds' check, of data that all kernels share.
+TEST(Renewal, ScalesAreInTheReference) {
+  const auto kernel = std::ranges::find(registry(), "CpuBlockScaled", &RegisteredKernel::name);
+  const auto host = make_host_backend();
+  for (const Reference reference : {Reference::product, Reference::rows})
+    for (const Fill fill : {Fill::uniform, Fill::normal, Fill::integers}) {
+      const Problem p{70, 300, 1100, Precision::e4m3block, Layout::nt};
+      ProblemData data(*host, p, fill, 1, 2, reference);
+      const auto passes = [&](bool with_scales) {
+        data.poison();
+        const std::vector<float> ones(scales_of_a(p), 1.0F);
+        for (Operands set : data.sets()) {
+          if (!with_scales) set.a_scales = ones.data();
+          kernel->prepare(p, host->device(), set)(nullptr);
+        }
+        return data.judge(p, 2).passed();
+      };
+      EXPECT_TRUE(passes(true)) << name_of(fill);
+      EXPECT_FALSE(passes(false)) << name_of(fill);
+    }
+}
+
 // The same values on both, of each type.
 TEST(Renewal, IsTheSameOnTheGpu) {
   SKIP_WITHOUT_GPU();
   for (const Fill fill : {Fill::uniform, Fill::normal, Fill::integers})
-    for (const Layout layout : kLayouts) {
-      const Problem p{33, 47, 65, Precision::f32, layout, 3};
+    for (const Problem& p : {Problem{33, 47, 65, Precision::f32, Layout::nn, 3},
+                             Problem{33, 47, 65, Precision::f32, Layout::nt, 3},
+                             Problem{33, 47, 65, Precision::f32, Layout::tn, 3},
+                             Problem{33, 47, 65, Precision::f32, Layout::tt, 3},
+                             Problem{33, 147, 265, Precision::e4m3block, Layout::nt}}) {
       const OperandLayout at(p);
       const auto host = make_host_backend();
       const Buffer there = cuda()->allocate(2 * at.total), here = host->allocate(2 * at.total);
@@ -293,7 +360,8 @@ TEST(Renewal, IsTheSameOnTheGpu) {
       host->renew({p, fill, here.get(), 2}, kSeed);
       std::vector<std::byte> found(2 * at.total);
       cuda()->copy(found.data(), there.get(), 2 * at.total);
-      EXPECT_TRUE(std::equal(found.begin(), found.end(), here.get())) << name_of(layout);
+      EXPECT_TRUE(std::equal(found.begin(), found.end(), here.get()))
+          << traits_of(p.precision).name << name_of(p.layout);
     }
 }
 

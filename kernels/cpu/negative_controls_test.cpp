@@ -1,5 +1,6 @@
 // Negative controls: wrong or slow on purpose. They are linked into gemm_bench_wrong together with
 // the real kernels, so that tests see what a user would see.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -50,14 +51,34 @@ Prepare wrong_batch(Count count, OfB of_b) {
   };
 }
 
+// A right product by scales that `spoil` has changed.
+template <typename Spoil>
+Prepare wrong_scales(Spoil spoil) {
+  return [spoil](const Problem& p, const Device& device, const Operands& o) -> Launch {
+    return [=](Stream stream) {
+      const std::int64_t blocks = ceil_div(p.k, kScaleBlock);
+      std::vector<float> a(o.a_scales, o.a_scales + blocks * p.m);
+      std::vector<float> b(o.b_scales,
+                           o.b_scales + ceil_div(p.n, kScaleBlock) * scales_of_b_stride(p.k));
+      spoil(p, a, b);
+      Operands other = o;
+      other.a_scales = a.data();
+      other.b_scales = b.data();
+      const auto right = std::ranges::find(registry(), "CpuBlockScaled", &RegisteredKernel::name);
+      right->prepare(p, device, other)(stream);
+    };
+  };
+}
+using Factors = std::vector<float>;
+
 struct Control : Registration {
   Control(const char* name, Prepare prepare, Layout layout = Layout::nn,
-          Batches batches = Batches::none)
+          Batches batches = Batches::none, Precision precision = Precision::f32)
       : Registration({.name = name,
                       .idea = "Wrong or slow on purpose.",
                       .source = "negative control",
                       .rung = 99,
-                      .precisions = {Precision::f32},
+                      .precisions = {precision},
                       .layouts = {layout},
                       .batches = batches,
                       .prepare = std::move(prepare)},
@@ -103,6 +124,30 @@ const Control takes_next("WrongBatchNeighbour",
                                        return (which + 1) % p.batch;
                                      }),
                          Layout::nn, Batches::only);
+struct ScaleControl : Control {
+  template <typename Spoil>
+  ScaleControl(const char* name, Spoil spoil)
+      : Control(name, wrong_scales(spoil), Layout::nt, Batches::none, Precision::e4m3block) {}
+};
+const ScaleControl scale_of_columns("WrongScaleOfNextColumns", [](const Problem& p, Factors&,
+                                                                  Factors& b) {
+  std::rotate(b.begin(), b.begin() + scales_of_b_stride(p.k), b.end());
+});
+const ScaleControl scale_of_row("WrongScaleOfNextRow", [](const Problem&, Factors& a, Factors&) {
+  std::rotate(a.begin(), a.begin() + 1, a.end());
+});
+const ScaleControl scale_before("WrongScaleOfBlockBefore",
+                                [](const Problem& p, Factors& a, Factors&) {
+                                  std::copy_backward(a.begin(), a.end() - p.m, a.end());
+                                });
+const ScaleControl scale_of_b_before("WrongScaleOfBlockBeforeOfB",
+                                     [](const Problem&, Factors&, Factors& b) {
+                                       std::copy_backward(b.begin(), b.end() - 1, b.end());
+                                     });
+const ScaleControl no_scales("WrongScalesIgnored", [](const Problem&, Factors& a, Factors& b) {
+  std::ranges::fill(a, 1.0F);
+  std::ranges::fill(b, 1.0F);
+});
 const Control throws("WrongThrows", [](const Problem&, const Device&, const Operands&) -> Launch {
   throw std::runtime_error("no plan for this problem");
 });

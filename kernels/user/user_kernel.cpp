@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "kernels/user/gemm_kernel.h"
@@ -55,6 +57,11 @@ void register_user_kernel(const UserKernel& user, Device::Kind runs_on) {
     entry.source = "a shared library";
     entry.prepare = load_library(user);
   }
+  entry.unsupported = [other = std::move(entry.unsupported)](
+                          const Problem& p, const Device& device) -> std::optional<std::string> {
+    if (has_scales(p.precision)) return "gets no scales of blocks: gemm_kernel.h has none";
+    return other ? other(p, device) : std::nullopt;
+  };
   entry.family =
       std::filesystem::absolute(user.file).parent_path().filename() == "other_implementations"
           ? "peer"

@@ -18,6 +18,7 @@ _PRECISIONS = {
     "f16": "FP16",
     "e4m3": "FP8 E4M3",
     "e4m3fast": "FP8 E4M3 fast",
+    "e4m3block": "FP8 E4M3, block-scaled",
     "e5m2": "FP8 E5M2",
     "e5m2fast": "FP8 E5M2 fast",
     "f64": "FP64",

@@ -29,6 +29,17 @@ constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
 constexpr std::uint64_t kWorkspaces[] = {kWorkspaceBytes, kWorkspaceBytes / 2, 0};
 constexpr int kMostAlgorithms = 32;
 
+// Scales of blocks, as cublasLt.h of 12.9 and later has them.
+constexpr auto kAScaleMode = static_cast<cublasLtMatmulDescAttributes_t>(31),
+               kBScaleMode = static_cast<cublasLtMatmulDescAttributes_t>(32);
+constexpr std::int32_t kScaleOf128 = 4, kScaleOf128x128 = 5;
+#if CUBLAS_VERSION >= 120900
+static_assert(kAScaleMode == CUBLASLT_MATMUL_DESC_A_SCALE_MODE &&
+              kBScaleMode == CUBLASLT_MATMUL_DESC_B_SCALE_MODE &&
+              kScaleOf128 == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F &&
+              kScaleOf128x128 == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F);
+#endif
+
 using Library = Owned<cublasLtHandle_t, [](auto it) { api().cublasLtDestroy(it); }>;
 using Operation = Owned<cublasLtMatmulDesc_t, [](auto it) { api().cublasLtMatmulDescDestroy(it); }>;
 using Matrix =
@@ -70,6 +81,16 @@ class Matmul {
     const std::int8_t fast = traits_of(p.precision).coarse_length == PrecisionTraits::kNoLimit;
     check(api().cublasLtMatmulDescSetAttribute(operation_.get(), CUBLASLT_MATMUL_DESC_FAST_ACCUM,
                                                &fast, sizeof fast));
+    if (!has_scales(p.precision)) return;
+    const auto set_mode = [&](cublasLtMatmulDescAttributes_t which, std::int32_t mode) {
+      knows_scales_ &= api().cublasLtMatmulDescSetAttribute(operation_.get(), which, &mode,
+                                                            sizeof mode) == CUBLAS_STATUS_SUCCESS;
+    };
+    set_mode(kAScaleMode, kScaleOf128x128);
+    set_mode(kBScaleMode, kScaleOf128);
+    // The heuristic wants aligned addresses, and does not read what is there.
+    const auto* const aligned = reinterpret_cast<const float*>(std::uintptr_t{256});
+    set_scales(aligned, aligned);
   }
 
   const Problem& problem() const { return problem_; }
@@ -90,6 +111,7 @@ class Matmul {
   // The heuristic's algorithms, best guess first; empty if it has none.
   std::vector<cublasLtMatmulAlgo_t> algorithms(const Alignment& alignment,
                                                std::uint64_t workspace = kWorkspaceBytes) const {
+    if (!knows_scales_) return {};
     const auto preference = make<Preference>(api().cublasLtMatmulPreferenceCreate);
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, auto value) {
       check(api().cublasLtMatmulPreferenceSetAttribute(preference.get(), which, &value,
@@ -123,12 +145,22 @@ class Matmul {
   cublasStatus_t enqueue(const Operands& o, const cublasLtMatmulAlgo_t& algorithm, void* workspace,
                          Stream stream) const {
     const cublas::Scalar one(mode_, 1), zero(mode_, 0);
+    if (has_scales(problem_.precision)) set_scales(o.b_scales, o.a_scales);
     return api().cublasLtMatmul(library_.get(), operation_.get(), &one, o.b, b_.get(), o.a,
                                 a_.get(), &zero, o.c, c_.get(), o.c, c_.get(), &algorithm,
                                 workspace, kWorkspaceBytes, stream);
   }
 
  private:
+  // Of cuBLASLt's A and B, which are our B and A.
+  void set_scales(const float* a, const float* b) const {
+    const auto set = [&](cublasLtMatmulDescAttributes_t which, const float* scales) {
+      check(api().cublasLtMatmulDescSetAttribute(operation_.get(), which, &scales, sizeof scales));
+    };
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, a);
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, b);
+  }
+
   // Row-major, which cuBLASLt reads as the column-major transpose; one after another of a batch.
   Matrix matrix(cudaDataType_t type, std::int64_t rows, std::int64_t columns) const {
     auto one = make<Matrix>(api().cublasLtMatrixLayoutCreate, type, columns, rows, columns);
@@ -143,6 +175,7 @@ class Matmul {
 
   Problem problem_;
   cublas::Mode mode_;
+  bool knows_scales_ = true;  // of blocks
   Library library_ = make<Library>(api().cublasLtCreate);
   Operation operation_ =
       make<Operation>(api().cublasLtMatmulDescCreate, mode_.compute, mode_.scale);
@@ -201,6 +234,7 @@ class Plan {
 // layout, sizes, device and library version.
 std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   if (const auto why = cublas::unsupported(p, device)) return why;
+  if (has_scales(p.precision) && p.batch > 1) return "cuBLASLt takes no batch with block scales";
   const auto has_algorithm = [](const Problem& other) {
     return !Matmul(other).algorithms(Alignment::of(other, {})).empty();
   };
@@ -229,7 +263,7 @@ Kernel variant(std::string_view name) {
       .source = "cuBLAS, cublasLtMatmul with a 64 MiB workspace",
       .precisions = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16,
                      Precision::e4m3, Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast,
-                     Precision::s8},
+                     Precision::s8, Precision::e4m3block},
       .layouts = {kLayouts.begin(), kLayouts.end()},
       .batches = Batches::also,
       .unsupported = unsupported,

@@ -175,7 +175,7 @@ Kernel best() {
       .rung = 99,
       .precisions = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16,
                      Precision::e4m3, Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast,
-                     Precision::f64, Precision::s8},
+                     Precision::f64, Precision::s8, Precision::e4m3block},
       .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
       .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
         if (std::ranges::any_of(registry(),

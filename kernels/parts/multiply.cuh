@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/parts/block_factors.cuh"
 #include "kernels/parts/ring.cuh"
 #include "kernels/parts/wgmma_sizes.cuh"
 
@@ -54,6 +55,34 @@ __device__ void multiply_promoted(Ring<Tile::kStageBytes>& ring, int k_tiles, in
       fence_accumulators(partial[0]);
 #pragma unroll
       for (int i = 0; i < Tile::kAccumulators; ++i) acc[part][i] += partial[0][i];
+    }
+  }
+  on_issued();
+}
+
+// The same with a factor for each block.
+template <typename Tile, int kCluster, int kParts, typename OnIssued>
+__device__ void multiply_scaled(Ring<Tile::kStageBytes>& ring, int k_tiles, int first,
+                                BlockFactors<kParts>& blocks,
+                                float (&acc)[kParts][Tile::kAccumulators], OnIssued on_issued) {
+  float partial[1][Tile::kAccumulators], factors[kParts][2];
+#pragma unroll
+  for (int part = 0; part < kParts; ++part)
+#pragma unroll
+    for (int i = 0; i < Tile::kAccumulators; ++i) acc[part][i] = 0;
+#pragma unroll 1
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
+    blocks.next(factors, k_tile + 1 < k_tiles);
+    ring.wait_for_stage();
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      wgmma_fence();
+      Tile::issue_mmas(partial, ring.data(), first + part, false);
+      wgmma_commit();
+      wgmma_wait<0>();
+      if (part + 1 == kParts) release<kCluster>(ring.empty());
+      fence_accumulators(partial[0]);
+      add_scaled(acc[part], partial[0], factors[part]);
     }
   }
   on_issued();

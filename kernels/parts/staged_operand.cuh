@@ -117,6 +117,11 @@ struct WgmmaOperands {
   using Output = Output_;
   using Accumulator = AccumulatorOf<Element>;
   static constexpr bool kAKMajor = kAKMajor_, kBKMajor = kBKMajor_, kTransposesC = kTransposesC_;
+  static constexpr bool kScaled = false;
+};
+// With a factor for each block (Precision::e4m3block).
+struct ScaledOperands : WgmmaOperands<__nv_fp8_e4m3, __nv_bfloat16, true, true> {
+  static constexpr bool kScaled = true;
 };
 
 // A tile of C, and a stage of its operands: A, then B.

@@ -91,6 +91,8 @@ auto with_operands(const Problem& p, Use use) {
     case Precision::e4m3:
     case Precision::e4m3fast:
       return use.template operator()<WgmmaOperands<__nv_fp8_e4m3, __nv_bfloat16, true, true>>();
+    case Precision::e4m3block:
+      return use.template operator()<ScaledOperands>();
     case Precision::e5m2:
     case Precision::e5m2fast:
       return use.template operator()<WgmmaOperands<__nv_fp8_e5m2, __nv_bfloat16, true, true>>();

@@ -30,6 +30,7 @@ struct SwappedShape {
   bool swapped = true;             // lines of C are along the rows, else along the tokens
   int output_bytes = 2;            // per element of C
   bool aligned_lines = true;       // of C: to four elements
+  bool scaled = false;             // blocks have factors; then promoted, too
 };
 
 // A block computes `tile_rows` of the long side by `tile_tokens` of the short side, over a share of
@@ -71,18 +72,20 @@ inline constexpr int kSharedBytesOfSm = 228 << 10, kReservedOfBlock = 1 << 10,
 
 // The N of wgmma, and which fit: with more than 128 tokens 64 rows would load more tokens than
 // weights by far, and accumulators must fit the registers of a thread: 168 with 128 rows, 128 with
-// 192. Promoted ones take twice as many, and weights in registers 32.
+// 192. Promoted ones take twice as many, and weights in registers 32. Where blocks have factors,
+// few instances are enough: those of more than 64 tokens are no faster than WgmmaStreamK.
 inline constexpr int kTokenSizes[] = {8,   16,  32,  48,  64,  80,  96,  112, 128,
                                       144, 160, 176, 192, 208, 224, 240, 256};
 inline constexpr int kTileRows[] = {64, 128, 192};
 struct TokenKind {
-  bool promoted = false, mn_major = false, through_registers = false;
+  bool promoted = false, mn_major = false, through_registers = false, scaled = false;
 };
 constexpr TokenKind kind_of(const SwappedShape& shape) {
-  return {shape.promoted, shape.tokens_mn_major, shape.through_registers};
+  return {shape.promoted, shape.tokens_mn_major, shape.through_registers, shape.scaled};
 }
 constexpr bool token_tile_fits(int rows, int tokens, TokenKind kind) {
   if (kind.mn_major && tokens < 16) return false;
+  if (kind.scaled && (rows == 192 || tokens > 64)) return false;
   const bool more_registers = kind.promoted || kind.through_registers;
   if (rows == 192) return tokens > 64 && tokens <= 192 && !more_registers;
   return tokens <= (rows == 64 || more_registers ? 128 : 256);
@@ -99,6 +102,7 @@ constexpr bool token_kernel_fits(int rows, int most_tokens, TokenKind kind) {
 constexpr int most_blocks(int rows, int most_tokens, TokenKind kind) {
   if (rows > 128 || most_tokens > 128) return 1;
   if (kind.through_registers) return rows == 128 ? 1 : 2;
+  if (kind.scaled) return 2;
   if (kind.promoted) return (rows == 128 ? 1 : 2) * (most_tokens > 64 ? 1 : 2);
   return rows == 128 ? (most_tokens > 64 ? 2 : 3) : most_tokens > 64 ? 3 : 4;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,7 @@ struct StreamKWork : WgmmaWork {
   simt::TileSchedule schedule;  // of clusters, as its blocks
   PartialSums partials;
   CUtensorMap a_edge{}, b_edge{};  // of copy_inside
+  const float *a_scales = nullptr, *b_scales = nullptr;
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -88,12 +90,20 @@ struct StreamKAccumulators {
   }
 };
 
-// values = the product over so many K tiles. Calls on_issued() once all MMAs are issued.
+// values = the product over the K tiles of a piece. Calls on_issued() once all MMAs are issued.
+// Blocks with a factor are K tiles, so that pieces of a tile have scaled sums, which add up.
 template <typename Tile, typename OnIssued>
 __device__ void multiply_piece(StreamKAccumulators<Tile>& acc, Ring<Tile::kStageBytes>& ring,
-                               int k_tiles, OnIssued on_issued) {
-  const int first = acc.sharer() * Tile::kParts;
-  if constexpr (Tile::kPromoted) {
+                               const StreamKWork& work, const simt::TilePiece& piece,
+                               OnIssued on_issued) {
+  const int first = acc.sharer() * Tile::kParts, k_tiles = piece.end - piece.first;
+  if constexpr (Tile::Operands::kScaled) {
+    const auto tile = work.tiles.place(piece.tile);
+    const int row = (tile.row * Tile::kCluster + acc.rank) * Tile::kBM + 64 * first;
+    BlockFactors<Tile::kParts> factors(work.a_scales, work.b_scales, work.m, work.k_tiles, row,
+                                       tile.column * Tile::kBN, piece.first);
+    multiply_scaled<Tile, Tile::kCluster>(ring, k_tiles, first, factors, acc.values, on_issued);
+  } else if constexpr (Tile::kPromoted) {
     multiply_promoted<Tile, Tile::kCluster>(ring, k_tiles, first, acc.values, on_issued);
   } else if constexpr (Tile::kThroughRegisters) {
     multiply_through_registers<Tile, Tile::kCluster>(ring, k_tiles, first, acc.values, on_issued);
@@ -183,6 +193,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   }
 
   alloc_registers<Tile::kConsumerRegisters>();
+  if constexpr (Tile::Operands::kScaled) wait_for_previous_launch();  // which may write scales
   const int consumer = warp_of_block() / 4;
   StreamKAccumulators<Tile> acc{work.partials, in_cluster, consumer};
   int number = 0;
@@ -194,7 +205,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     }
     if (Tile::kPingPong && number > 0) order_wait(consumer);
     const bool more = walk.more(work.schedule);
-    multiply_piece(acc, ring, k_tiles, [&] {
+    multiply_piece(acc, ring, work, piece, [&] {
       if (Tile::kPingPong && more) order_arrive(1 - consumer);
     });
     const int rank = work.schedule.rank(cluster);
@@ -219,8 +230,13 @@ Launch launch_tile(const Problem& p, const Operands& o, const Plan& plan, int gr
   const std::int64_t places = std::int64_t{schedule.streaming} * Tile::kCluster;
   const auto [partials, memory] =
       partial_sums(schedule, places * Tile::kBM * Tile::kBN, places * Tile::kConsumers);
-  const StreamKWork work{
-      {.tiles = {schedule.tile_rows, schedule.tile_columns, group}}, schedule, partials};
+  const StreamKWork work{{.tiles = {schedule.tile_rows, schedule.tile_columns, group}},
+                         schedule,
+                         partials,
+                         {},
+                         {},
+                         o.a_scales,
+                         o.b_scales};
   const int clusters = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
   return wgmma_launch<Tile, StreamKWork>(wgmma_stream_k<Tile>,
                                          {.blocks = clusters * Tile::kCluster,
@@ -262,7 +278,10 @@ Launch launch_of(const Problem& p, const Operands& o, const Plan& plan) {
       if constexpr (sizeof(typename Of::Element) == 1 && sizeof(typename Of::Output) == 2)
         if (main_loop_of(p) == MainLoop::promoted)
           return launch_way<Of, MainLoop::promoted>(p, o, plan);
-      return launch_way<Of, MainLoop::fast>(p, o, plan);
+      if constexpr (Of::kScaled)
+        throw std::logic_error("sums with scales are promoted");
+      else
+        return launch_way<Of, MainLoop::fast>(p, o, plan);
     }
   });
 }
@@ -282,7 +301,8 @@ const Registration registration({
     .source = "Osama et al., Stream-K (2023); NVIDIA, programmatic dependent launch",
     .rung = 58,
     .precisions = {Precision::bf16, Precision::f16, Precision::tf32, Precision::e4m3,
-                   Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast, Precision::s8},
+                   Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast, Precision::s8,
+                   Precision::e4m3block},
     .layouts = {kLayouts.begin(), kLayouts.end()},
     .unsupported =
         [](const Problem& p, const Device& device) {

@@ -47,6 +47,7 @@
 
 #include "kernels/best/tensor/swapped_plan.hpp"
 #include "kernels/parts/asynchronous.cuh"
+#include "kernels/parts/block_factors.cuh"
 #include "kernels/parts/cluster_launch.cuh"
 #include "kernels/parts/packed_operand.cuh"
 #include "kernels/parts/register_operand.cuh"
@@ -94,6 +95,14 @@ struct SwappedTile {
   static constexpr int token_group_bytes(int group) { return group * kStageLineBytes * kLines; }
   static constexpr int token_row_bytes(int group) { return group * 2; }  // elements have 16 bits
   static_assert(kDepth * kLines <= 256 && kRows % 64 == 0);
+  static constexpr bool kScaled = false;
+};
+// Blocks of A and B have factors (Precision::e4m3block). The weights are B.
+template <int kRows, int kMostTokens>
+struct ScaledTile : SwappedTile<__nv_fp8_e4m3, false, false, true, kRows, kMostTokens> {
+  static constexpr bool kScaled = true;
+  static constexpr TokenKind kTokenKind{.promoted = true, .scaled = true};
+  static constexpr int kBlocks = most_blocks(kRows, kMostTokens, kTokenKind);
 };
 
 namespace {
@@ -116,6 +125,8 @@ struct SwappedWork {
   void* c;
   CUtensorMap weights_maps[kMostPhases], tokens_map;
   CUtensorMap weights_edge, tokens_edge;  // of the last tile, where K-major rows do not fill it
+  const float *a_scales = nullptr, *b_scales = nullptr;
+  int k_blocks = 0;  // that have a scale
 
   // Rows by which what a K tile loads of the weights is shifted.
   template <typename Tile>
@@ -427,6 +438,43 @@ __device__ void multiply_promoted(const SwappedWork& work, const Share& share, R
   }
 }
 
+// The same with a factor for each block. A thread has two of every eight tokens, and all rows of
+// the tile are of one block. Factors are loaded while the stage, or the MMAs before, are awaited.
+// Beyond the last token, row and block any factor will do: their sums are zero, or not stored.
+template <typename Tile, int kAccumulators>
+__device__ void multiply_scaled(const SwappedWork& work, const Share& share, Ring<0>& ring,
+                                float (&totals)[kAccumulators]) {
+  const Releases releases(work, share, ring);
+  const int group = warp_of_block() / 4;
+  const int row = min(share.tile * Tile::kRows, work.rows - 1) / static_cast<int>(kScaleBlock);
+  const int token = share.token_tile * work.tile_tokens + static_cast<int>(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < kAccumulators; ++i) totals[i] = 0;
+  float acc[kAccumulators], of_tokens[kAccumulators / 2];
+#pragma unroll 1
+  for (int k_tile = share.begin; k_tile < share.end; ++k_tile, ring.next()) {
+#pragma unroll
+    for (int line = 0; line < Tile::kLines; ++line) {
+      const int block = min(k_tile * Tile::kLines + line, work.k_blocks - 1);
+      const float* const of_block = work.a_scales + std::int64_t{block} * work.tokens;
+#pragma unroll
+      for (int i = 0; i < kAccumulators / 2; ++i)
+        of_tokens[i] = load_factor(of_block + min(token + i / 2 * 8 + i % 2, work.tokens - 1));
+      const float of_rows =
+          load_factor(work.b_scales + row * ((work.k_blocks + 3) / 4 * 4) + block);
+      if (line == 0) ring.wait_for_stage();
+      wgmma_fence();
+      issue_line<Tile>(group, ring.data(), line, false, acc);
+      wgmma_commit();
+      wgmma_wait_all(acc);
+      if (line + 1 == Tile::kLines) releases.release(ring.empty());
+#pragma unroll
+      for (int i = 0; i < kAccumulators; ++i)
+        totals[i] = fmaf(acc[i], of_tokens[i / 4 * 2 + i % 2] * of_rows, totals[i]);
+    }
+  }
+}
+
 // A barrier of the consumers only.
 template <typename Tile>
 __device__ void sync_consumers() {
@@ -510,7 +558,9 @@ template <typename Tile, int kTokens>
 __device__ void compute(const SwappedWork& work, const Share& share, Ring<0> ring) {
   typename Tile::Accumulator acc[kTokens / 2];
   const auto compute_part = [&](const Share& part, int shift, bool adds) {
-    if constexpr (Tile::kPromote)
+    if constexpr (Tile::kScaled)
+      multiply_scaled<Tile>(work, part, ring, acc);
+    else if constexpr (Tile::kPromote)
       multiply_promoted<Tile>(work, part, ring, acc);
     else if constexpr (Tile::kThroughRegisters)
       multiply_through_registers<Tile>(work, part, ring, acc);
@@ -766,6 +816,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     __syncthreads();
   const Share share(work);
   const int warp = warp_of_block();
+  if constexpr (Tile::kScaled) wait_for_previous_launch();  // which may write scales
   if (warp >= Tile::kConsumerThreads / 32) {
     if (threadIdx.x % 32 == 0)
       load_k_tiles<Tile>(work, share, ring, warp - Tile::kConsumerThreads / 32);
@@ -807,6 +858,7 @@ struct SwappedInstance {
 struct InstanceKey {
   int rows, most_tokens;  // of a tile
   bool mn_major, tokens_mn_major;
+  bool scaled = false;
 };
 template <typename Element, bool kPromote, bool kMnMajor, bool kTokensMnMajor>
 SwappedInstance instance_for(const InstanceKey& key) {
@@ -816,6 +868,10 @@ SwappedInstance instance_for(const InstanceKey& key) {
     if constexpr (token_kernel_fits(kRows, kMostTokens, Tile::kTokenKind))
       if (key.rows == kRows && key.most_tokens == kMostTokens)
         found = {stream_weights<Tile>, Tile::kThreads};
+    if constexpr (std::is_same_v<Element, __nv_fp8_e4m3> && kPromote && kRows <= 128 &&
+                  kMostTokens == 64)
+      if (key.scaled && key.rows == kRows && key.most_tokens == kMostTokens)
+        found = {stream_weights<ScaledTile<kRows, kMostTokens>>, Tile::kThreads};
   };
   consider.template operator()<64, 64>();
   consider.template operator()<64, 128>();
@@ -851,6 +907,7 @@ auto with_element_type(Precision precision, F&& f) {
     case Precision::tf32:
       return f(float{}, bool_constant<false>{});
     case Precision::e4m3:
+    case Precision::e4m3block:
       return f(__nv_fp8_e4m3{}, bool_constant<true>{});
     case Precision::e4m3fast:
       return f(__nv_fp8_e4m3{}, bool_constant<false>{});
@@ -912,6 +969,7 @@ std::vector<Roles> roles_of(const Problem& p, const Device& device) {
   std::vector<Roles> all;
   for (const bool swapped : {true, false}) {
     const Roles roles(p, swapped);
+    if (has_scales(p.precision) && !swapped) continue;
     if ((roles.tokens <= kFewTokens && roles.tokens <= roles.rows) ||
         ceil_div(roles.rows, 128) * ceil_div(roles.tokens, 256) <= device.sm_count)
       all.push_back(roles);
@@ -941,7 +999,8 @@ SwappedShape shape_for(const Problem& p, const Roles& roles, int phases) {
                         .phases = phases,
                         .swapped = roles.swapped,
                         .output_bytes = traits_of(p.precision).output_bytes,
-                        .aligned_lines = p.n % 4 == 0};
+                        .aligned_lines = p.n % 4 == 0,
+                        .scaled = has_scales(p.precision)};
   });
 }
 
@@ -966,8 +1025,9 @@ Launch launch_of(const Problem& p, const Device& device, const Roles& roles, con
           : packed(stored, !stays(stored) || stored.k_major);
   const PackedOperand<Element> tokens = packed(
       tokens_of<Element>(p, roles, o), phases > 1 || !tokens_mn_major(p, roles), {phases, depth});
-  const SwappedInstance instance = instance_for<Element, kPromote>(
-      {plan.tile_rows, token_kernel(plan.tile_tokens), !weights.k_major, !tokens.k_major});
+  const SwappedInstance instance =
+      instance_for<Element, kPromote>({plan.tile_rows, token_kernel(plan.tile_tokens),
+                                       !weights.k_major, !tokens.k_major, has_scales(p.precision)});
   // Of every `phases`th row of MN-major weights, up to the end of the last one.
   const auto weights_map = [&](int box_rows, int phase = 0) {
     return weights.k_major
@@ -1021,7 +1081,10 @@ Launch launch_of(const Problem& p, const Device& device, const Roles& roles, con
                    .c = o.c,
                    .tokens_map = tokens_map(token_box),
                    .weights_edge = weights_map(edge_row_box),
-                   .tokens_edge = tokens_map(edge_token_box)};
+                   .tokens_edge = tokens_map(edge_token_box),
+                   .a_scales = o.a_scales,
+                   .b_scales = o.b_scales,
+                   .k_blocks = static_cast<int>(ceil_div(p.k, kScaleBlock))};
   for (int phase = 0; phase < phases; ++phase)
     work.weights_maps[phase] = weights_map(row_box, phase);
   const LaunchShape shape{
@@ -1099,7 +1162,8 @@ const Registration registration({
     .source = "DeepGEMM and vLLM, swapped operands for few tokens; CUTLASS, split-K",
     .rung = 60,
     .precisions = {Precision::bf16, Precision::f16, Precision::tf32, Precision::e4m3,
-                   Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast, Precision::s8},
+                   Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast, Precision::s8,
+                   Precision::e4m3block},
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
     .unsupported = unsupported,
     .candidates = candidates,

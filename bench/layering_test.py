@@ -33,6 +33,7 @@ CONTRACT = {
     "kernels/precision.hpp",
     "kernels/registry.hpp",
     "kernels/small_floats.hpp",
+    "kernels/tokens.hpp",
     "kernels/parts/mma.cuh",
     "kernels/parts/wgmma_sizes.cuh",
     "kernels/plans.hpp",

@@ -21,11 +21,7 @@ std::string Case::kernel_name() const {
   return kernel->label() + layout;
 }
 
-std::string Case::size() const {
-  const bool cube = problem.m == problem.n && problem.n == problem.k;
-  const std::string whole = name_of(shape_of(problem)), edge = "x" + std::to_string(problem.m);
-  return cube ? whole.substr(0, whole.size() - 2 * edge.size()) : whole;
-}
+std::string Case::size() const { return name_of(shape_of(problem), true); }
 
 std::string Case::name() const {
   return kernel_name() + "/" + std::string(traits_of(problem.precision).name) + "/" +
@@ -49,8 +45,7 @@ std::vector<Case> make_cases(const std::vector<Shape>& shapes,
         for (const RegisteredKernel* kernel : kernels)
           if (has(kernel->precisions, traits.precision) && has(kernel->layouts, layout) &&
               (shape.batch > 1 || kernel->batches != Batches::only))
-            cases.push_back(
-                {kernel, {shape.m, shape.n, shape.k, traits.precision, layout, shape.batch}});
+            cases.push_back({kernel, problem_of(shape, traits.precision, layout)});
       }
     }
   return cases;

@@ -168,8 +168,9 @@ const std::vector<Option>& table() {
        "the first GPU if there is one, else the CPU; or the GPU with this index",
        to(&Options::device, device)},
       {kWhat, "shapes", "LIST", "default",
-       "sizes as 256 or MxNxK, batches as batched:16x256, named sets (" + names_of_sets() +
-           ") and .json files",
+       "sizes as 256 or MxNxK, batches as batched:16x256, groups as grouped:8x256/zipf, named sets "
+       "(" +
+           names_of_sets() + ") and .json files",
        to(&Options::shapes, some("a list of shapes"))},
       {kWhat, "precisions", "LIST",
        "all with a kernel of this project but f16, e4m3fast, e5m2, e5m2fast, e4m3block",

@@ -52,6 +52,16 @@ TEST(Shapes, ReadsBatches) {
   }
 }
 
+TEST(Shapes, ReadsGroups) {
+  EXPECT_EQ(shapes("grouped:8x512/zipf,grouped:2x3x4x5/band:7"),
+            (std::vector<Shape>{{512, 512, 512, 8, Tokens::zipf}, {3, 4, 5, 2, Tokens::band, 7}}));
+  EXPECT_EQ(shapes("grouped:8x512/zipf:0"), shapes("grouped:8x512/zipf"));
+  EXPECT_EQ(shapes("grouped:1x8/real"), shapes("8")) << "one group is no group";
+  for (const char* name : {"grouped:2x3x4x5/band:7", "grouped:8x512x4096x7168/real"})
+    EXPECT_EQ(name_of(shapes(name)[0]), name);
+  EXPECT_EQ(name_of(shapes("grouped:8x512/zipf:3")[0], true), "grouped:8x512/zipf:3");
+}
+
 TEST(Shapes, KnowsTheNamedSets) {
   for (const char* set :
        {"default", "square", "quick", "ragged", "skinny", "batched", "fp8block", "layers"}) {
@@ -75,7 +85,7 @@ TEST(Shapes, DrawsThemLogUniformWithinTheirLimits) {
   const auto drawn = shapes("random:10000:7");
   double octaves = 0, sixteens = 0;
   std::int64_t least = 1 << 20, most = 0;
-  for (const auto& [m, n, k, batch] : drawn) {
+  for (const auto& [m, n, k, batch, tokens, seed] : drawn) {
     EXPECT_EQ(batch, 1);
     const double flop =
         2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
@@ -142,7 +152,18 @@ TEST(Shapes, RefusesWhatIsNoneInOneLineThatNamesIt) {
                           "batched:99999999999999999999x8",
                           "batched:a8x8",
                           "batched 16x512",
-                          "grouped:16x512"}) {
+                          "grouped:16x512",
+                          "grouped:16x512/",
+                          "grouped:16x512/zip",
+                          "grouped:16x512/equal",
+                          "grouped:16x512/zipf:",
+                          "grouped:16x512/zipf:65536",
+                          "grouped:16x512/zipf:-1",
+                          "grouped:16x512/zipf/band",
+                          "grouped:16/zipf",
+                          "grouped:513x8/zipf",
+                          "grouped:2x1073741824x1x1/zipf",
+                          "batched:16x512/zipf"}) {
     const std::string message = refusal([&] { shapes(bad); });
     EXPECT_FALSE(message.empty()) << bad;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;

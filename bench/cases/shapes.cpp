@@ -15,6 +15,7 @@
 
 #include "bench/base/text.hpp"
 #include "bench/verification/fill.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -115,7 +116,7 @@ constexpr Layer kLayers[] = {
 
 constexpr char kLayersName[] = "layers";
 constexpr std::string_view kRandom = "random:", kRandomForm = "random:N:SEED",
-                           kBatched = "batched:";
+                           kBatched = "batched:", kGrouped = "grouped:";
 
 // SplitMix64 (Steele, Lea and Flood 2014): the same numbers with every compiler.
 class Random {
@@ -154,10 +155,12 @@ Shape random_shape(Random& random) {
 }
 
 [[noreturn]] void refuse(const std::string& item, const std::string& why) {
-  throw std::invalid_argument("shape '" + item + "' " + why +
-                              ": write 256, MxNxK with each from 1 to 2147483647, batched:16x256 "
-                              "or batched:16xMxNxK, a set (" +
-                              names_of_sets() + ") or a .json file, separated by commas");
+  throw std::invalid_argument(
+      "shape '" + item + "' " + why +
+      ": write 256, MxNxK with each from 1 to 2147483647, batched:16x256 "
+      "or batched:16xMxNxK, grouped:8xMxNxK/zipf (or band, real; with a seed "
+      "zipf:3), a set (" +
+      names_of_sets() + ") or a .json file, separated by commas");
 }
 
 Shape checked(const std::string& item, std::vector<std::int64_t> sizes, std::int64_t batch = 1) {
@@ -168,10 +171,28 @@ Shape checked(const std::string& item, std::vector<std::int64_t> sizes, std::int
   return {sizes[0], sizes[1], sizes[2], static_cast<std::int32_t>(batch)};
 }
 
+// "zipf", "zipf:3"
+void parse_tokens(const std::string& item, const std::string& text, Shape& shape) {
+  const auto colon = text.find(':');
+  const auto tokens = tokens_named(text.substr(0, colon));
+  const auto seed = colon == std::string::npos ? std::optional<std::uint16_t>(0)
+                                               : number_in<std::uint16_t>(text.substr(colon + 1));
+  if (!tokens || !seed)
+    refuse(item, "needs a distribution of rows (" + std::string(kTokensNames) +
+                     "), and a seed up to 65535");
+  if (shape.batch > kMostGroups || shape.m > kMostGroupedRows / shape.batch)
+    refuse(item, "has more than " + std::to_string(kMostGroups) + " groups or 2147483647 rows");
+  if (shape.batch == 1) return;  // one group is no group
+  shape.tokens = *tokens;
+  shape.tokens_seed = *seed;
+}
+
 Shape parse_one(const std::string& item) {
-  const bool batched = item.starts_with(kBatched);
+  const bool grouped = item.starts_with(kGrouped), batched = grouped || item.starts_with(kBatched);
+  const auto end_of_sizes = grouped ? item.find('/') : std::string::npos;
+  const std::string text = item.substr(0, end_of_sizes);
   std::vector<std::int64_t> sizes;
-  for (const std::string& part : parts_of(item.substr(batched ? kBatched.size() : 0), 'x')) {
+  for (const std::string& part : parts_of(text.substr(batched ? text.find(':') + 1 : 0), 'x')) {
     std::int64_t size = 0;
     const char* end = part.data() + part.size();
     const auto [stop, error] = std::from_chars(part.data(), end, size);
@@ -179,10 +200,14 @@ Shape parse_one(const std::string& item) {
     if (error != std::errc{} || stop != end) refuse(item, "is not a shape");
     sizes.push_back(size);
   }
-  if (item.ends_with('x')) refuse(item, "is not a shape");
+  if (text.ends_with('x')) refuse(item, "is not a shape");
   if (!batched) return checked(item, std::move(sizes));
   if (sizes.size() < 2) refuse(item, "needs the count of a batch and a size");
-  return checked(item, {sizes.begin() + 1, sizes.end()}, sizes[0]);
+  Shape shape = checked(item, {sizes.begin() + 1, sizes.end()}, sizes[0]);
+  if (grouped)
+    parse_tokens(item, end_of_sizes == std::string::npos ? "" : item.substr(end_of_sizes + 1),
+                 shape);
+  return shape;
 }
 
 void add(std::vector<Shape>& shapes, const Shape& shape) {
@@ -246,11 +271,15 @@ std::string names_of_sets() {
   return names + kLayersName + ", " + std::string(kRandomForm);
 }
 
-std::string name_of(const Shape& shape) {
-  const std::string batch =
-      shape.batch == 1 ? "" : std::string(kBatched) + std::to_string(shape.batch) + "x";
-  return batch + std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
-         std::to_string(shape.k);
+std::string name_of(const Shape& shape, bool shortened) {
+  const Problem p = problem_of(shape);
+  std::string name;
+  if (p.batch > 1)
+    name = std::string(is_grouped(p) ? kGrouped : kBatched) + std::to_string(p.batch) + "x";
+  name += std::to_string(p.m);
+  if (!shortened || p.m != p.n || p.n != p.k)
+    name += "x" + std::to_string(p.n) + "x" + std::to_string(p.k);
+  return is_grouped(p) ? name + "/" + name_of_tokens(p) : name;
 }
 
 std::vector<Shape> parse_shapes(const std::string& text, Device::Kind kind) {

@@ -16,6 +16,7 @@
 #include "bench/base/cuda.hpp"
 #include "bench/controls/negative_controls.hpp"
 #include "bench/verification/verdict.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -154,6 +155,36 @@ Launch prepare_scaled(const Problem& p, const Device&, const Operands& o) {
     block_scaled<kDefect><<<grid_of(p), kThreads, 0, stream>>>(
         p, static_cast<const __nv_fp8_e4m3*>(o.a), static_cast<const __nv_fp8_e4m3*>(o.b),
         static_cast<__nv_bfloat16*>(o.c), o.a_scales, o.b_scales);
+  };
+}
+
+// --- Groups, the last first: what is written over the next one stays ----------------------------
+
+enum class GroupDefect { none, skipped, b_before, row_more, whole_tile, empty_computed };
+
+__global__ void grouped(const __grid_constant__ Products p, std::int64_t which, std::int64_t rows,
+                        std::int64_t of_b, const float* a, const float* b, float* c) {
+  const auto [row, column, inside] = element(p);
+  if (row < rows && column < p.n)
+    c[p.before_c(which) + row * p.n + column] =
+        product(p, a + p.before_a(which), b + p.before_b(of_b), row, column, 0, p.k);
+}
+
+template <GroupDefect kDefect>
+Launch prepare_grouped(const Problem& problem, const Device&, const Operands& o) {
+  return [=, p = Products(problem)](Stream stream) {
+    for (std::int64_t which = p.batch - 1; which >= 0; --which) {
+      std::int64_t rows = p.rows(which);
+      if (kDefect == GroupDefect::skipped && which == 2) continue;
+      if (kDefect == GroupDefect::row_more && which + 1 < p.batch) ++rows;
+      if (kDefect == GroupDefect::whole_tile) rows = ceil_div(rows, kBlock) * kBlock;
+      if (kDefect == GroupDefect::empty_computed && rows == 0) rows = 1;
+      if (rows == 0) continue;
+      const std::int64_t of_b = kDefect == GroupDefect::b_before && which > 0 ? which - 1 : which;
+      grouped<<<dim3(pieces(p.n), pieces(rows)), kThreads, 0, stream>>>(
+          p, which, rows, of_b, static_cast<const float*>(o.a), static_cast<const float*>(o.b),
+          static_cast<float*>(o.c));
+    }
   };
 }
 
@@ -500,6 +531,19 @@ std::vector<NegativeControl> negative_controls() {
       {verdict}, prepare_scaled<ScaleDefect::a_of_other_half>, scaled_twin);
   add("WrongScalesIgnored", "multiplies by no scales", scaled, {verdict},
       prepare_scaled<ScaleDefect::ignored>, scaled_twin);
+  const Problem groups{
+      .m = 33, .n = 65, .k = 17, .precision = Precision::f32, .batch = 32, .tokens = Tokens::real};
+  const auto grouped_twin = prepare_grouped<GroupDefect::none>;
+  add("WrongGroupSkipped", "leaves out an expert", groups, {verdict, initcheck},
+      prepare_grouped<GroupDefect::skipped>, grouped_twin);
+  add("WrongGroupWeights", "multiplies by the weights of the expert before", groups, {verdict},
+      prepare_grouped<GroupDefect::b_before>, grouped_twin);
+  add("WrongGroupBoundary", "computes a row of the next group, too", groups, {verdict},
+      prepare_grouped<GroupDefect::row_more>, grouped_twin);
+  add("WrongGroupTile", "stores the last tile of a group over the rows of the next one", groups,
+      {verdict}, prepare_grouped<GroupDefect::whole_tile>, grouped_twin);
+  add("WrongGroupEmpty", "computes a row of a group that has none", groups, {verdict},
+      prepare_grouped<GroupDefect::empty_computed>, grouped_twin);
   return all;
 }
 

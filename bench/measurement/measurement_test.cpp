@@ -39,14 +39,35 @@ std::string first_complaint(Backend& backend, const Kernel& kernel, const Proble
 
 // How many cases there were.
 std::int64_t expect_all_right(Backend& backend, bool libraries) {
-  // Batches, too: of odd sizes; of products that end within a tile; of whole tiles.
-  constexpr Shape kShapes[] = {
-      {1, 1, 1},      {5, 7, 300},      {64, 64, 64},       {33, 65, 17, 3},   {72, 40, 8, 5},
-      {33, 65, 17},   {257, 129, 31},   {1, 300, 5},        {300, 1, 5},       {31, 32, 33},
-      {129, 1, 128},  {128, 256, 1},    {96, 40, 8},        {255, 257, 9},     {8, 8, 2049},
-      {1, 1, 8, 300}, {64, 257, 72, 2}, {128, 256, 128, 4}, {192, 264, 72, 3}, {130, 514, 1026},
-      {512, 512, 512}};
-  constexpr std::ptrdiff_t kFew = 5;  // for what tries its plans or algorithms on each problem
+  // Batches, too: of odd sizes; of products that end within a tile; of whole tiles. Groups: some
+  // without rows or with one, some that end within a tile.
+  constexpr Shape kShapes[] = {{1, 1, 1},
+                               {5, 7, 300},
+                               {64, 64, 64},
+                               {33, 65, 17, 3},
+                               {72, 40, 8, 5},
+                               {3, 40, 72, 32, Tokens::real},
+                               {33, 65, 17},
+                               {257, 129, 31},
+                               {1, 300, 5},
+                               {300, 1, 5},
+                               {31, 32, 33},
+                               {129, 1, 128},
+                               {128, 256, 1},
+                               {96, 40, 8},
+                               {255, 257, 9},
+                               {8, 8, 2049},
+                               {1, 1, 8, 300},
+                               {64, 257, 72, 2},
+                               {128, 256, 128, 4},
+                               {192, 264, 72, 3},
+                               {130, 514, 1026},
+                               {512, 512, 512},
+                               {1, 33, 24, 9, Tokens::zipf},
+                               {90, 257, 72, 8, Tokens::zipf, 1},
+                               {130, 264, 136, 4, Tokens::band},
+                               {64, 512, 64, 32, Tokens::real, 5}};
+  constexpr std::ptrdiff_t kFew = 6;  // for what tries its plans or algorithms on each problem
   std::int64_t checked = 0;
   for (const Shape& shape : kShapes)
     for (const Case& one : make_cases({shape}, {}, backend.device().kind, true, {})) {
@@ -228,6 +249,58 @@ TEST(Verification, CatchesWrongProductsOfABatch) {
       };
       const std::string text =
           first_complaint(*host, kernel, {9, 16, 16, Precision::f32, layout, kBatch});
+      EXPECT_EQ(text.empty(), std::string(said).empty()) << text;
+      EXPECT_NE(text.find(said), std::string::npos) << text << ", not " << said;
+    }
+}
+
+// The products of groups, right but for what `fault` changes: of which group's B it takes, and
+// which rows from the group's first on. The last group first, so that rows of a neighbour stay
+// wrong.
+TEST(Verification, CatchesWrongProductsOfGroups) {
+  struct Part {
+    std::int64_t b, from, rows;
+  };
+  using Fault = void (*)(const Products&, Part&);
+  const std::pair<Fault, const char*> all[] = {
+      {[](const Products&, Part&) {}, ""},
+      {[](const Products&, Part& part) { part.rows = part.b == 2 ? 0 : part.rows; },
+       "1024 of 4608"},
+      {[](const Products&, Part& part) { part.b = std::max<std::int64_t>(0, part.b - 1); },
+       "c[1][0,0] = "},
+      {[](const Products&, Part& part) { part.from += part.b > 0 && part.rows > 0 ? 1 : 0; },
+       "c[1][0,0] = "},
+      {[](const Products& p, Part& part) { part.rows += part.b + 1 < p.batch ? 1 : 0; },
+       "c[1][0,0] = "},
+      {[](const Products&, Part& part) { part.rows = ceil_div(part.rows, 8) * 8; }, "[0,0] = "},
+      {[](const Products&, Part& part) { part.rows = std::max<std::int64_t>(1, part.rows); },
+       "144 of 4608"}};  // of the row behind each of nine empty groups
+  const auto host = make_host_backend();
+  for (const auto& [fault, said] : all)
+    for (const Layout layout : {Layout::nn, Layout::nt}) {
+      Kernel kernel;
+      kernel.prepare = [fault = fault](const Problem& problem, const Device& d,
+                                       const Operands& o) -> Launch {
+        const Products p(problem);
+        std::vector<Launch> launches;
+        for (std::int64_t which = p.batch - 1; which >= 0; --which) {
+          Part part{which, 0, p.rows(which)};
+          fault(p, part);
+          if (part.rows == 0) continue;
+          Problem one = p.product(which);
+          one.m = part.rows;
+          const Operands at = p.operands(o, which);
+          launches.push_back(
+              right(one, d,
+                    {static_cast<const float*>(at.a) + part.from * p.k, p.operands(o, part.b).b,
+                     static_cast<float*>(at.c) + part.from * p.n}));
+        }
+        return [launches](Stream stream) {
+          for (const Launch& launch : launches) launch(stream);
+        };
+      };
+      const std::string text = first_complaint(
+          *host, kernel, problem_of({9, 16, 16, 32, Tokens::real}, Precision::f32, layout));
       EXPECT_EQ(text.empty(), std::string(said).empty()) << text;
       EXPECT_NE(text.find(said), std::string::npos) << text << ", not " << said;
     }

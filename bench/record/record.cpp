@@ -4,6 +4,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <stdexcept>
 #include <tuple>
 #include <type_traits>
@@ -364,6 +365,12 @@ json Results::to_json(const Row& row) const {
               {"fingerprint", json_of(fingerprint_of(row.launched))},
               {"roof", roof ? roof_json(*roof) : json(nullptr)}};
   if (p.batch > 1) all["batch_count"] = p.batch;
+  if (is_grouped(p)) {
+    all["tokens"] = name_of_tokens(p);
+    std::vector<std::int64_t> starts = row_starts(p);
+    std::adjacent_difference(starts.begin(), starts.end(), starts.begin());
+    all["group_rows"] = std::vector(starts.begin() + 1, starts.end());
+  }
   all.update(json_of(row));
   if (row.verdict)
     all["verification"].update({{"passed", row.verdict->passed()},

@@ -96,6 +96,14 @@ TEST(Results, ARowIsReadBackAsItWasWritten) {
   row.which.problem.batch = 3;
   same(row);
   EXPECT_EQ(results.to_json(row)["batch_count"], 3);
+  EXPECT_FALSE(results.to_json(row).contains("tokens"));
+  row.which.problem.tokens = Tokens::zipf;
+  row.which.problem.tokens_seed = 7;
+  const nlohmann::json groups = results.to_json(row);
+  EXPECT_EQ(groups["tokens"], "zipf:7");
+  const auto rows = groups["group_rows"].get<std::vector<std::int64_t>>();
+  ASSERT_EQ(rows.size(), 3);
+  EXPECT_EQ(rows[0] + rows[1] + rows[2], 3 * row.which.problem.m);
   EXPECT_EQ(results.to_json(row)["flop"], 3 * flop(kProblem));
   Row failed{.which = {&kTiled, kProblem}, .failed = "c[0,0] = nan"};
   failed.verdict = Verdict{.wrong = 1, .max_error = std::nan("")};

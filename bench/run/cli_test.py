@@ -212,6 +212,21 @@ def test_scales_of_blocks_are_verified(tmp_path: Path) -> None:
     assert [row["skipped"] for row in rows(document)] == ["takes no batch"]
 
 
+def test_groups_are_recorded_with_their_rows(tmp_path: Path) -> None:
+    shape = "grouped:8x3x16x24/zipf:2"
+    few = [f"--gemm_shapes={shape}", "--benchmark_filter=Naive|OpenBLAS|WrongNaN"]
+    document, done = ran(tmp_path / "r.json", *few, program=WRONG)
+    of = {row["name"].removesuffix("/manual_time"): row["gemm"] for row in document["benchmarks"]}
+    row = of[f"CpuNaive/f32/{shape}"]
+    rows = row["group_rows"]
+    assert (row["tokens"], row["batch_count"], row["m"]) == ("zipf:2", 8, 3)
+    assert (len(rows), sum(rows), min(rows)) == (8, 24, 1)
+    assert row["flop"] == 2 * 24 * 16 * 24
+    assert row["seconds"]
+    assert of[f"WrongNaN/f32/{shape}"]["skipped"] == "takes no groups"
+    assert shape in done.stdout
+
+
 def test_layouts_are_cases_of_the_kernels_that_have_them(tmp_path: Path) -> None:
     plain, every = listed("--gemm_shapes=64"), listed("--gemm_shapes=64", "--gemm_layouts=nn,nt,tn")
     assert every[: len(plain)] == plain, "rows of nn keep their names"

@@ -48,7 +48,9 @@ json json_of(const Case& which) {
           {"m", p.m},
           {"n", p.n},
           {"k", p.k},
-          {"batch_count", p.batch}};
+          {"batch_count", p.batch},
+          {"tokens", p.tokens},
+          {"tokens_seed", p.tokens_seed}};
 }
 
 Case case_of(const json& which, Device::Kind kind) {
@@ -61,9 +63,11 @@ Case case_of(const json& which, Device::Kind kind) {
   const auto layout = layout_named(text("layout"));
   if (kernel == registry().end() || !precision || !layout)
     throw std::runtime_error("there is no case " + which.dump());
-  return {&*kernel,
-          {size("m"), size("n"), size("k"), *precision, *layout,
-           which.at("batch_count").get<std::int32_t>()}};
+  return {
+      &*kernel,
+      problem_of({size("m"), size("n"), size("k"), which.at("batch_count").get<std::int32_t>(),
+                  which.at("tokens").get<Tokens>(), which.at("tokens_seed").get<std::uint16_t>()},
+                 *precision, *layout)};
 }
 
 std::string answer_text(const std::string& token, const json& row, double kernel_seconds,

@@ -59,8 +59,9 @@ std::string complaint(const json& row, double kernel_seconds = 1, double clock_o
 
 TEST(Request, ACaseIsReadBackWithItsBatch) {
   const auto kernel = std::ranges::find(registry(), "CpuNaive", &RegisteredKernel::name);
-  for (const std::int32_t batch : {1, 3}) {
-    const Case which{&*kernel, {10, 20, 30, Precision::f32, Layout::nn, batch}};
+  for (const Shape& shape :
+       {Shape{10, 20, 30}, Shape{10, 20, 30, 3}, Shape{10, 20, 30, 3, Tokens::zipf, 7}}) {
+    const Case which{&*kernel, problem_of(shape, Precision::f32)};
     EXPECT_EQ(case_of(json_of(which), Device::Kind::cpu), which);
   }
 }

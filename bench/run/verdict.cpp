@@ -201,7 +201,8 @@ json verdict_of(const Results& results, const Row& row, Baselines* baselines) {
                {"reason", passed ? json(nullptr) : json(reason)}};
   for (const char* key : {"kernel", "parameters", "file", "precision", "layout", "m", "n", "k"})
     line[key] = whole[key];
-  if (whole.contains("batch_count")) line["batch_count"] = whole["batch_count"];
+  for (const char* key : {"batch_count", "tokens"})
+    if (whole.contains(key)) line[key] = whole[key];
   json versus, seconds, score;
   if (passed) {
     const Range mine = median_range(row.timing.samples_seconds);

@@ -141,6 +141,28 @@ void expect_wrong_is_found(Backend& backend) {
   has(ring.complaint_now().value_or("passed"), "changed A or B");
 }
 
+// Groups with and without rows; the next row of C is another group's.
+void expect_groups_are_checked(Backend& backend) {
+  for (const Tokens tokens : {Tokens::band, Tokens::zipf, Tokens::real})
+    for (const Layout layout : kLayouts) {
+      const Problem p{.m = 9,
+                      .n = 31,
+                      .k = 67,
+                      .precision = Precision::f32,
+                      .layout = layout,
+                      .batch = 32,
+                      .tokens = tokens};
+      const Products all(p);
+      Ring ring(backend, p);
+      for (const std::uint64_t secret : {1, 2, 3})
+        EXPECT_EQ(ring.complaint_now(secret), std::nullopt) << name_of(layout);
+      ring.c[1][all.before_c(30) + 5] += 1;
+      const std::string text = ring.complaint_now().value_or("passed");
+      const std::int64_t of = all.product_of(all.first_row(30));
+      EXPECT_NE(text.find("row 0 of product " + std::to_string(of)), std::string::npos) << text;
+    }
+}
+
 // In a batch every product is looked at, and only its own operands are right for it.
 void expect_wrong_batch_is_found(Backend& backend) {
   for (const Layout layout : kLayouts) {
@@ -195,6 +217,7 @@ TEST(Renewal, TakesWhatIsRight) { expect_right_passes(*make_host_backend()); }
 TEST(Renewal, FindsWhatIsWrong) {
   expect_wrong_is_found(*make_host_backend());
   expect_wrong_batch_is_found(*make_host_backend());
+  expect_groups_are_checked(*make_host_backend());
 }
 TEST(Renewal, TakesWhatIsRightOnTheGpu) {
   SKIP_WITHOUT_GPU();
@@ -204,6 +227,7 @@ TEST(Renewal, FindsWhatIsWrongOnTheGpu) {
   SKIP_WITHOUT_GPU();
   expect_wrong_is_found(*cuda());
   expect_wrong_batch_is_found(*cuda());
+  expect_groups_are_checked(*cuda());
 }
 
 // The upper bits of a value, to the nearest.

@@ -5,9 +5,11 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm {
 namespace cublas {
@@ -143,7 +145,24 @@ class Library {
 };
 
 Launch prepare(const Problem& p, const Operands& o, Mode mode,
-               const std::shared_ptr<const Library>& library = Library::shared()) {
+               const std::shared_ptr<const Library>& library = Library::shared());
+
+// A call for each group.
+Launch prepare_loop(const Problem& p, const Operands& o, Mode mode,
+                    const std::shared_ptr<const Library>& library) {
+  const Products all(p);
+  std::vector<Launch> launches;
+  for (std::int64_t which = 0; which < p.batch; ++which)
+    if (const Problem one = all.product(which); one.m > 0)
+      launches.push_back(prepare(one, all.operands(o, which), mode, library));
+  return [launches = std::move(launches)](Stream stream) {
+    for (const Launch& launch : launches) launch(stream);
+  };
+}
+
+Launch prepare(const Problem& p, const Operands& o, Mode mode,
+               const std::shared_ptr<const Library>& library) {
+  if (is_grouped(p)) return prepare_loop(p, o, mode, library);
   const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
   return [=](Stream stream) {
     const cublas::Scalar one(mode, 1), zero(mode, 0);
@@ -168,7 +187,9 @@ Kernel variant(std::string_view math, std::vector<Precision> precisions,
       .name = "cuBLAS",
       .parameters = {{"math", std::string(math)}},
       .idea = "NVIDIA's library: the reference for every GPU kernel.",
-      .source = "cuBLAS, cublasGemmEx with a 32 MiB workspace, cublasGemmStridedBatchedEx",
+      .source =
+          "cuBLAS, cublasGemmEx with a 32 MiB workspace, for each group in turn; "
+          "cublasGemmStridedBatchedEx",
       .precisions = std::move(precisions),
       .layouts = {kLayouts.begin(), kLayouts.end()},
       .batches = batches,
@@ -189,6 +210,80 @@ const Registration with_pedantic(variant("pedantic", {Precision::f32},
                                            mode.compute = CUBLAS_COMPUTE_32F_PEDANTIC;
                                            return prepare(p, o, mode);
                                          }));
+
+// All groups in one call, of which cuBLAS knows the rows: each group of its interface has one
+// product here. Its arrays must live as long as a captured launch.
+class GroupedCall {
+ public:
+  GroupedCall(const Problem& p, const Operands& o) : mode_(cublas::mode_of(p.precision)) {
+    const Products all(p);
+    std::vector<const void*> pointers[3];
+    for (std::int64_t which = 0; which < p.batch; ++which) {
+      const Problem one = all.product(which);
+      if (one.m == 0) continue;
+      const Operands at = all.operands(o, which);
+      rows_.push_back(static_cast<int>(one.m));
+      lda_.push_back(static_cast<int>(lda(one)));
+      pointers[0].push_back(at.b);
+      pointers[1].push_back(at.a);
+      pointers[2].push_back(at.c);
+    }
+    const std::size_t groups = rows_.size();
+    trans_a_.assign(groups, cublas::operation(transposes_b(p.layout)));
+    trans_b_.assign(groups, cublas::operation(transposes_a(p.layout)));
+    columns_.assign(groups, static_cast<int>(p.n));
+    depth_.assign(groups, static_cast<int>(p.k));
+    ldb_.assign(groups, static_cast<int>(ldb(p)));
+    ones_.assign(groups, 1);
+    zeros_.assign(groups, 0);
+    sizes_.assign(groups, 1);
+    for (int i = 0; i < 3; ++i) {
+      pointers_[i] = cublas::workspace(groups * sizeof(void*));
+      gemm::check(cudaMemcpy(pointers_[i].get(), pointers[i].data(), groups * sizeof(void*),
+                             cudaMemcpyHostToDevice));
+    }
+  }
+  void enqueue(cublasHandle_t handle) const {
+    const auto of = [&](int which) {
+      return static_cast<const void* const*>(pointers_[which].get());
+    };
+    check(api().cublasGemmGroupedBatchedEx(
+        handle, trans_a_.data(), trans_b_.data(), columns_.data(), rows_.data(), depth_.data(),
+        ones_.data(), of(0), mode_.input, ldb_.data(), of(1), mode_.input, lda_.data(),
+        zeros_.data(), static_cast<void* const*>(pointers_[2].get()), mode_.output, columns_.data(),
+        static_cast<int>(rows_.size()), sizes_.data(), mode_.compute));
+  }
+
+ private:
+  Mode mode_;
+  std::vector<cublasOperation_t> trans_a_, trans_b_;
+  std::vector<int> rows_, columns_, depth_, lda_, ldb_, sizes_;
+  std::vector<float> ones_, zeros_;
+  cublas::Workspace pointers_[3];  // on the device: of B, A and C
+};
+
+std::optional<std::string> grouped_unsupported(const Problem& p, const Device& device) {
+  if (!is_grouped(p)) return "takes only groups";
+  if (const auto why = cublas::unsupported(p, device)) return why;
+  if (api().cublasGemmGroupedBatchedEx == nullptr)
+    return "cublasGemmGroupedBatchedEx is new in cuBLAS 12.5; this is " + api().version();
+  return std::nullopt;
+}
+
+Kernel grouped() {
+  Kernel kernel = variant(
+      "grouped", {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16},
+      [](const Problem& p, const Device&, const Operands& o) -> Launch {
+        return [library = Library::shared(), call = std::make_shared<const GroupedCall>(p, o)](
+                   Stream stream) { call->enqueue(library->on(stream)); };
+      },
+      Batches::only);
+  kernel.parameters = {{"call", "grouped"}};
+  kernel.source = "cuBLAS, cublasGemmGroupedBatchedEx with a 32 MiB workspace";
+  kernel.unsupported = grouped_unsupported;
+  return kernel;
+}
+const Registration with_groups(grouped());
 
 // FP64 emulated by INT8 tensor cores: an element is a fixed-point number of the scale of its row of
 // A or column of B, in slices of 8 bits. 55 bits and the sign are 7 slices.

@@ -63,6 +63,12 @@ struct Api {
       cudaDataType_t, int, long long, const void*, cudaDataType_t, int, long long, const void*,
       void*, cudaDataType_t, int, long long, int, cublasComputeType_t,
       cublasGemmAlgo_t) = library.function("cublasGemmStridedBatchedEx");
+  // Null before 12.5; declared here for builds with an older header.
+  cublasStatus_t (*cublasGemmGroupedBatchedEx)(
+      cublasHandle_t, const cublasOperation_t*, const cublasOperation_t*, const int*, const int*,
+      const int*, const void*, const void* const*, cudaDataType_t, const int*, const void* const*,
+      cudaDataType_t, const int*, const void*, void* const*, cudaDataType_t, const int*, int,
+      const int*, cublasComputeType_t) = library.function_if_any("cublasGemmGroupedBatchedEx");
   // Null before 13.1. An enumeration is passed as an int.
   using SetNumber = cublasStatus_t(cublasHandle_t, int);
   SetNumber* cublasSetEmulationStrategy = library.function_if_any("cublasSetEmulationStrategy");

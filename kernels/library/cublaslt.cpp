@@ -233,6 +233,7 @@ class Plan {
 // The reason, too, is found by asking the heuristic: what it supports in FP8 and INT8 depends on
 // layout, sizes, device and library version.
 std::optional<std::string> unsupported(const Problem& p, const Device& device) {
+  if (p.tokens != Tokens::equal) return "takes no groups";
   if (const auto why = cublas::unsupported(p, device)) return why;
   if (has_scales(p.precision) && p.batch > 1) return "cuBLASLt takes no batch with block scales";
   const auto has_algorithm = [](const Problem& other) {

@@ -521,6 +521,7 @@ class Identity(NamedTuple):
     k: int
     transfer: str | None
     batch_count: int = 1
+    tokens: str | None = None
 
     @property
     def label(self) -> str:
@@ -530,9 +531,11 @@ class Identity(NamedTuple):
 
     @property
     def shape(self) -> str:
-        """As in the benchmark's name: 1024x1024x768, of a batch batched:16x1024x1024x768."""
-        batch = f"batched:{self.batch_count}x" if self.batch_count > 1 else ""
-        return f"{batch}{self.m}x{self.n}x{self.k}"
+        """As in the benchmark's name: 1024x1024x768, batched:16x512x512x512 of a batch, of groups
+        grouped:8x512x512x512/zipf."""
+        kind = "grouped" if self.tokens else "batched"
+        batch = f"{kind}:{self.batch_count}x" if self.batch_count > 1 else ""
+        return f"{batch}{self.m}x{self.n}x{self.k}" + (f"/{self.tokens}" if self.tokens else "")
 
     def __str__(self) -> str:
         """As the benchmark is named."""
@@ -555,6 +558,8 @@ class Row:
     n: Count
     k: Count
     batch_count: Count = 1  # products of this size, whose matrices are one after another
+    tokens: str | None = None  # how the rows of groups are shared out, with a seed if not 0
+    group_rows: tuple[Whole, ...] = ()  # of each group; m is their mean
     repetition: Whole = 0
     flop: Positive  # 2 m n k, of all products of a batch; operations on integers in s32 and s8
     bytes_minimum: Positive | None = None  # a and B read once, C written once
@@ -606,7 +611,8 @@ class Row:
     def identity(self) -> Identity:
         """By which it is found in another run."""
         problem = self.precision, self.layout, self.m, self.n, self.k, self.transfer
-        return Identity(self.kernel, tuple(self.parameters.items()), *problem, self.batch_count)
+        groups = self.batch_count, self.tokens
+        return Identity(self.kernel, tuple(self.parameters.items()), *problem, *groups)
 
     @property
     def part(self) -> Part:

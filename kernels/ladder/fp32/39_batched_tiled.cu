@@ -48,6 +48,7 @@ __global__ void __launch_bounds__(kTile* kTile)
 }
 
 std::optional<std::string> unsupported(const Problem& p, const Device&) {
+  if (p.tokens != Tokens::equal) return "takes no groups";
   if (p.batch <= kMostProducts) return std::nullopt;
   return "requires a batch of at most " + std::to_string(kMostProducts);
 }

@@ -115,6 +115,7 @@ Launch launch(const Problem& p, const Device&, const Operands& o) {
 }
 
 std::optional<std::string> unsupported(const Problem& p, const Device& device) {
+  if (p.tokens != Tokens::equal) return "takes no groups";
   if (const auto why = needs_sm_90a(wgmma_batched_two_blocks<__half>)(p, device)) return why;
   if (p.batch * std::max(p.m, p.n) > 1 << 30)
     return "requires at most 2^30 rows of all A, and columns of all B";

@@ -28,6 +28,27 @@ __device__ inline float load_factor(const float* from, bool there) {
   return factor;
 }
 
+// Brings so many factors into the L2, but for parts of 16 bytes at both ends. A producer calls it
+// when it loads what they belong to: from DRAM a load takes longer than a K tile.
+__device__ inline void prefetch_factors(const float* from, int count) {
+  const auto first = (reinterpret_cast<std::uintptr_t>(from) + 15) / 16 * 16,
+             end = reinterpret_cast<std::uintptr_t>(from + count) / 16 * 16;
+  if (first >= end) return;
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(first),
+               "r"(static_cast<std::uint32_t>(end - first))
+               : "memory");
+}
+// Those of a K tile of A, and, in the first K tile of a tile of C, those of its columns of B.
+__device__ inline void prefetch_factors(const float* a_scales, const float* b_scales,
+                                        std::int64_t m, int k_tiles, int row, int rows, int column,
+                                        int k_tile, bool first) {
+  prefetch_factors(a_scales + k_tile * m + row, min(rows, static_cast<int>(m) - row));
+  const int stride = (k_tiles + 3) / 4 * 4;
+  if (first)
+    prefetch_factors(b_scales + static_cast<std::int64_t>(column / kScaleBlock) * stride + k_tile,
+                     k_tiles - k_tile);
+}
+
 template <int kParts>
 class BlockFactors {
  public:

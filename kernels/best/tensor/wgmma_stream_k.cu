@@ -181,6 +181,9 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       for (int k_tile = piece.first; k_tile < piece.end; ++k_tile, ring.next()) {
         if (!ring.template is_of<Tile::kProducers>(producer)) continue;
         const int k = k_tile * Tile::kBK;
+        if constexpr (Tile::Operands::kScaled)
+          prefetch_factors(work.a_scales, work.b_scales, work.m, work.k_tiles, row, Tile::kBM,
+                           column, k_tile, k_tile == piece.first);
         ring.begin_stage(bytes);
         Tile::A::copy_inside(ring.data(), work.a_map, work.a_edge, row, rows, k, ring.full());
         Tile::B::template copy_inside<Tile::kCluster>(ring.data() + Tile::A::kBytes, work.b_map,

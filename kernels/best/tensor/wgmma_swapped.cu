@@ -166,6 +166,13 @@ struct Share {
   }
 };
 
+// The factors of a tile's rows, or of others where it has none.
+template <typename Tile>
+__device__ const float* scales_of_rows(const SwappedWork& work, const Share& share) {
+  const int block = min(share.tile * Tile::kRows, work.rows - 1) / static_cast<int>(kScaleBlock);
+  return work.b_scales + std::int64_t{block} * ((work.k_blocks + 3) / 4 * 4);
+}
+
 // One thread of each producer warp. Of sharers each loads a part of the tokens, or weights, into
 // the shared memory of all.
 template <typename Tile>
@@ -174,6 +181,15 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0
   wait_for_previous_launch();  // everything else in the block depends on these loads
   if (work.lets_next_begin)
     let_next_launch_begin();  // not before: blocks of two further launches would share the SMs
+  if constexpr (Tile::kScaled) {
+    const int first = share.begin * Tile::kLines,
+              end = min(share.end * Tile::kLines, work.k_blocks);
+    if (producer == 0)
+      prefetch_factors(work.a_scales + std::int64_t{first} * work.tokens,
+                       (end - first) * work.tokens);
+    else
+      prefetch_factors(scales_of_rows<Tile>(work, share) + first, end - first);
+  }
   const std::uint64_t policy = cache_policy(work.read_once);
   const int row = share.tile * work.tile_rows, token = share.token_tile * work.tile_tokens;
   const int rows = work.rows > row
@@ -446,7 +462,7 @@ __device__ void multiply_scaled(const SwappedWork& work, const Share& share, Rin
                                 float (&totals)[kAccumulators]) {
   const Releases releases(work, share, ring);
   const int group = warp_of_block() / 4;
-  const int row = min(share.tile * Tile::kRows, work.rows - 1) / static_cast<int>(kScaleBlock);
+  const float* const of_rows_from = scales_of_rows<Tile>(work, share);
   const int token = share.token_tile * work.tile_tokens + static_cast<int>(threadIdx.x) % 4 * 2;
 #pragma unroll
   for (int i = 0; i < kAccumulators; ++i) totals[i] = 0;
@@ -460,8 +476,7 @@ __device__ void multiply_scaled(const SwappedWork& work, const Share& share, Rin
 #pragma unroll
       for (int i = 0; i < kAccumulators / 2; ++i)
         of_tokens[i] = load_factor(of_block + min(token + i / 2 * 8 + i % 2, work.tokens - 1));
-      const float of_rows =
-          load_factor(work.b_scales + row * ((work.k_blocks + 3) / 4 * 4) + block);
+      const float of_rows = load_factor(of_rows_from + block);
       if (line == 0) ring.wait_for_stage();
       wgmma_fence();
       issue_line<Tile>(group, ring.data(), line, false, acc);

@@ -4,7 +4,8 @@
 // WgmmaTmaStore.
 //
 // A tile is 128 columns wide, so that each K tile has one factor of B for all of it, and a thread
-// needs those of its two rows of A. It loads them a K tile ahead (block_factors.cuh). The sum of a
+// needs those of its two rows of A. It loads them a K tile ahead, and the producer brings them into
+// the L2 before (block_factors.cuh). The sum of a
 // K tile must be complete before it is scaled: a consumer waits for its MMAs, and the other one
 // keeps the tensor cores busy meanwhile. Cost: second accumulators, so that tiles are smaller.
 //
@@ -66,6 +67,8 @@ __global__ void __launch_bounds__(kThreads, 1)
       const auto place = work.tiles.place(index);
       const int row = place.row * kBM, column = place.column * kBN;
       for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
+        prefetch_factors(work.a_scales, work.b_scales, work.m, work.k_tiles, row, kBM, column,
+                         k_tile, k_tile == 0);
         ring.begin_stage();
         tma_load(ring.data(), work.a_map, k_tile * kBK, row, ring.full());
         tma_load(ring.data() + kABytes, work.b_map, k_tile * kBK, column, ring.full());

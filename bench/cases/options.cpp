@@ -205,15 +205,18 @@ const std::vector<Option>& table() {
       {kData, "cache", "rotate|hot", "rotate",
        "rotate through operand sets that together exceed the L2, or use one set",
        to(&Options::rotate, choice<bool>("hot|rotate"))},
-      {kData, "state", "settled|burst", "settled",
-       "time a GPU in steady state, or the first launches after it was idle",
-       to(&TimingPlan::state, choice<State>("settled|burst"))},
+      {kData, "state", "settled|burst|limit", "settled",
+       "time a GPU in steady state, or the first launches after it was idle, or at its power "
+       "limit: "
+       "in blocks of seconds, interleaved with those of --gemm_versus, with the energy of a launch "
+       "(docs/methodology.md)",
+       to(&TimingPlan::state, choice<State>("settled|burst|limit"))},
       {kData, "cooldown", "SECONDS", "0, or 1 with --gemm_state=burst",
        "idle time before each case, or before each burst",
        to(&Options::cooldown_seconds, positive_or_zero)},
-      {kData, "monitor", "SECONDS", "0.02",
-       "interval between readings of clocks, power and temperature; 0: none",
-       to(&Options::monitor_seconds, interval)},
+      {kData, "monitor", "SECONDS", "0.02, or 0.005 with --gemm_state=limit",
+       "interval between readings of clocks, power, energy and temperature; 0: none",
+       to(&Options::monitor_given, interval)},
       {kTime, "warmup", "SECONDS", "4", "longest warm-up; it ends once clock and power are flat",
        to(&TimingPlan::warmup_seconds, positive)},
       {kTime, "flat", "SHARE", "1%",
@@ -229,9 +232,14 @@ const std::vector<Option>& table() {
        to(&TimingPlan::longest_sampling_seconds, positive)},
       {kTime, "burst", "N", "10", "launches in a burst",
        to(&TimingPlan::burst_launches, whole(1, 1000, "a number from 1 to 1000"))},
-      {kTime, "row_budget", "SECONDS", "10",
+      {kTime, "rounds", "N", "2",
+       "with --gemm_state=limit: rounds A B B A of a case and its baseline, or A A of a case alone",
+       to(&TimingPlan::rounds, whole(1, 8, "a number from 1 to 8"))},
+      {kTime, "block", "SECONDS", "2.5", "shortest time of a block of --gemm_state=limit",
+       to(&TimingPlan::block_seconds, positive)},
+      {kTime, "row_budget", "SECONDS", "10, and with --gemm_state=limit what the blocks need",
        "longest time of a case; one that is predicted to take longer is skipped",
-       to(&TimingPlan::budget_seconds, positive)},
+       to(&Options::row_budget_seconds, positive)},
       {kTime, "run_budget", "SECONDS", "none", "cases that would end after this time are skipped",
        to(&Options::run_budget_seconds, positive)},
       {kTime, "patience", "SECONDS", "60",
@@ -346,8 +354,12 @@ Options parse_options(int& argc, char** argv) {
   }
   argc = kept;
   argv[argc] = nullptr;
-  const bool burst = options.timing.state == State::burst;
-  options.timing.cooldown_seconds = options.cooldown_seconds.value_or(burst ? 1 : 0);
+  TimingPlan& timing = options.timing;
+  const bool burst = timing.state == State::burst, limit = timing.state == State::limit;
+  timing.cooldown_seconds = options.cooldown_seconds.value_or(burst ? 1 : 0);
+  timing.budget_seconds = options.row_budget_seconds.value_or(
+      timing.budget_seconds + (limit ? timing.seconds_of_blocks(2) : 0));
+  options.monitor_seconds = options.monitor_given.value_or(limit ? 0.005 : options.monitor_seconds);
   return options;
 }
 

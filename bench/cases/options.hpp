@@ -36,13 +36,15 @@ struct Options {
   std::uint64_t seed = 1;
   bool rotate = true;  // through several operand sets
   TimingPlan timing;
-  std::optional<double> cooldown_seconds;  // as given; timing has what it comes to
+  // As given; timing has what they come to.
+  std::optional<double> cooldown_seconds, row_budget_seconds;
   std::optional<double> run_budget_seconds;
-  std::optional<std::string> versus;  // list of kernels
-  bool library = true;                // is measured where the filter leaves it out
-  std::optional<std::string> cublas;  // file to open instead of the loader's
-  std::optional<std::string> plans;   // file that keeps the plans of Best
-  double monitor_seconds = 0.02;      // between two readings of the GPU; 0: none
+  std::optional<std::string> versus;    // list of kernels
+  bool library = true;                  // is measured where the filter leaves it out
+  std::optional<std::string> cublas;    // file to open instead of the loader's
+  std::optional<std::string> plans;     // file that keeps the plans of Best
+  std::optional<double> monitor_given;  // as given,
+  double monitor_seconds = 0.02;        // between two readings of the GPU; 0: none
   double patience_seconds = 60;
   PeaksFrom peaks_from = PeaksFrom::cached;
   GivenPeaks peaks;

@@ -222,6 +222,18 @@ TEST(Options, OfTheTimingPlan) {
   EXPECT_EQ(parse({"--gemm_cooldown=0", "--gemm_state=burst"}).timing.cooldown_seconds, 0);
 }
 
+TEST(Options, BlocksAtThePowerLimitHaveTheTimeThatTheyNeed) {
+  const Options usual = parse({"--gemm_state=limit"});
+  EXPECT_EQ(usual.timing.state, State::limit);
+  EXPECT_EQ(usual.timing.budget_seconds, 10 + 5 * 4 + 8 * 2.5);
+  EXPECT_EQ(usual.monitor_seconds, 0.005);
+  const Options brief = parse({"--gemm_rounds=1", "--gemm_block=1", "--gemm_warmup=2",
+                               "--gemm_state=limit", "--gemm_monitor=0.1"});
+  EXPECT_EQ(brief.timing.budget_seconds, 10 + 3 * 2 + 4 * 1);
+  EXPECT_EQ(brief.monitor_seconds, 0.1);
+  EXPECT_EQ(parse({"--gemm_state=limit", "--gemm_row_budget=7"}).timing.budget_seconds, 7);
+}
+
 TEST(Options, EveryWrongOneIsNamedInOneLine) {
   for (const char* bad :
        {"--gemm_bogus",          "--gemm_bogus=1",         "--gemm_precisions=f33",
@@ -237,7 +249,8 @@ TEST(Options, EveryWrongOneIsNamedInOneLine) {
         "--gemm_patience=0",     "--gemm_peaks=guess",     "--gemm_versus",
         "--gemm_shapes",         "--gemm_allow_debug=1",   "--gemm_name_record=1",
         "--gemm_layouts=nn,xt",  "--gemm_layouts=",        "--gemm_layouts",
-        "--gemm_list_kernels=1", "--gemm_peaks=queried"}) {
+        "--gemm_list_kernels=1", "--gemm_peaks=queried",   "--gemm_rounds=0",
+        "--gemm_rounds=9",       "--gemm_block=0"}) {
     const std::string message = refusal([&] { parse({bad}); });
     const std::string name = std::string(bad).substr(0, std::string(bad).find('='));
     EXPECT_NE(message.find(name), std::string::npos) << bad << " gave '" << message << "'";
@@ -286,6 +299,8 @@ TEST(Options, HaveTheDefaultsThatHelpNames) {
   EXPECT_EQ(std::stod(named("target")), 100 * timing.target);
   EXPECT_EQ(std::stod(named("sampling")), timing.longest_sampling_seconds);
   EXPECT_EQ(std::stod(named("burst")), static_cast<double>(timing.burst_launches));
+  EXPECT_EQ(std::stod(named("rounds")), static_cast<double>(timing.rounds));
+  EXPECT_EQ(std::stod(named("block")), timing.block_seconds);
   EXPECT_EQ(std::stod(named("row_budget")), timing.budget_seconds);
   EXPECT_EQ(std::stod(named("patience")), parsed.patience_seconds);
   EXPECT_EQ(std::stod(named("monitor")), parsed.monitor_seconds);

@@ -1,6 +1,7 @@
 #include "bench/measurement/measurement.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "bench/base/clock.hpp"
@@ -12,6 +13,12 @@
 
 namespace gemm::bench {
 namespace {
+
+constexpr double kBatchOfBlock = 0.05;      // seconds: the host's gap after it is 0.1 % of these
+constexpr double kCheckedOfStretch = 0.25;  // seconds of checked passes after a stretch
+// Launches of an honest kernel take as long in blocks as in passes that are checked, or longer: the
+// clock is higher where operands are renewed. On a CPU other programs run.
+constexpr double kFastBlocks = 1.03, kFastBlocksOnCpu = 1.5;
 
 // Python needs up to 100 us for a launch.
 constexpr double kPythonGraphBelowSeconds = 1e-3;
@@ -176,9 +183,12 @@ void Measurement::make_batch(std::span<const Launch> launches, BatchPlan plan) {
 
 void Measurement::begin(const TimingPlan& plan, double seconds_left) {
   plan_ = plan;
-  if (plan.state == State::settled) idle(plan.cooldown_seconds);
+  if (plan.state != State::burst) idle(plan.cooldown_seconds);
   deadline_ = now_seconds() + std::min(plan.budget_seconds, seconds_left);
   checks_.reset();
+  sampling_.reset();
+  blocks_.reset();
+  checked_seconds_.clear();
   batch_.reset();
   ring_.reset();  // its memory is free then
   if (!case_.kernel->python.empty()) plan_.graph_below_seconds = kPythonGraphBelowSeconds;
@@ -199,7 +209,12 @@ void Measurement::begin(const TimingPlan& plan, double seconds_left) {
   }
   constexpr std::int64_t kAhead = 3;
   ahead_ = backend_.device().kind == Device::Kind::gpu && !case_.kernel->rearranges ? kAhead : 1;
-  make_batch(ring_->launches(), {ring.launches, ring.graph});
+  if (plan.state == State::limit && !plan.samples) blocks_.emplace();
+  std::int64_t passes = 1;  // whole ones are one graph
+  if (blocks_)
+    passes = std::max<std::int64_t>(
+        1, static_cast<std::int64_t>(std::min(kBatchOfBlock / seconds, 1e3)) / ring.launches);
+  make_batch(ring_->launches(), {passes * ring.launches, ring.graph});
 }
 
 void Measurement::begin_samples(const Warmup& warmup) {
@@ -215,26 +230,96 @@ bool Measurement::enough() {
   return sampling_->enough() && (!ring_ || ring_->judged() || sampling_->late());
 }
 
+Elapsed Measurement::pass() {
+  do ring_->enqueue(repetitions_);
+  while (plan_.state != State::burst && ring_->queued() < ahead_);
+  const Elapsed time = ring_->read();
+  if (warmup_.throttled) repetitions_ = ring_->repetitions_at_cap();
+  return time;
+}
+
+void Measurement::drain() {
+  while (ring_ && ring_->queued() > 0) ring_->read();
+  backend_.finish_all();
+}
+
 void Measurement::sample() {
   if (interrupted()) throw Interrupted();
   if (plan_.state == State::burst) idle(plan_.cooldown_seconds);
   const double from = now_seconds();
   if (!ring_) return sampling_->add(batch_->time(), batch_->size(), from);
-  do ring_->enqueue(repetitions_);
-  while (plan_.state != State::burst && ring_->queued() < ahead_);
-  const Elapsed time = ring_->read();
-  if (warmup_.throttled) repetitions_ = ring_->repetitions_at_cap();
+  const Elapsed time = pass();
   // More than were asked for are for the checks alone.
   if (!plan_.samples || sampling_->taken() < *plan_.samples)
     sampling_->add(time, ring_->plan().timed, from);
 }
 
+void Measurement::lead() {
+  if (sampling_ && case_.kernel->rearranges)  // its launches are others since the passes
+    make_batch(ring_->launches(), {batch_->size(), ring_->plan().graph});
+  const Warmup before = warmup_, warmup = warm_up_alone();
+  if (!sampling_) return begin_samples(warmup);
+  warmup_ = warmup;  // the shortest counts, and whether all settled
+  warmup_.seconds = std::min(warmup.seconds, before.seconds);
+  warmup_.settled = warmup.settled && before.settled;
+  warmup_.kernel_seconds += before.kernel_seconds;
+}
+
+void Measurement::block() {
+  show_phase("sampling");
+  Block block;
+  const double start = now_seconds();
+  double kernel_seconds = 0, cycles = 0;
+  while (block.seconds < plan_.block_seconds) {
+    if (interrupted()) throw Interrupted();
+    const double from = now_seconds();
+    const Elapsed time = batch_->time();
+    sampling_->add(time, batch_->size(), from);
+    kernel_seconds += time.seconds;
+    cycles += time.seconds * time.sm_hz.value_or(std::numeric_limits<double>::quiet_NaN());
+    block.launches += batch_->size();
+    block.seconds = now_seconds() - start;
+  }
+  block.launch_seconds = kernel_seconds / static_cast<double>(block.launches);
+  const double sm_hz = cycles / kernel_seconds;
+  read_block(block,
+             monitor_ != nullptr ? monitor_->between(start, start + block.seconds)
+                                 : std::vector<GpuReading>(),
+             std::isnan(sm_hz) ? std::nullopt : std::optional(sm_hz));
+  blocks_->push_back(block);
+}
+
+void Measurement::check_passes() {
+  const double start = now_seconds();
+  do checked_seconds_.push_back(pass().seconds / static_cast<double>(ring_->plan().timed));
+  while (now_seconds() < start + kCheckedOfStretch || !(ring_->judged() || sampling_->late()));
+  drain();
+}
+
+void Measurement::require_honest_blocks() const {
+  const double checked = range_of(checked_seconds_)->median;
+  double seconds = 0, launches = 0;
+  for (const Block& block : *blocks_) {
+    launches += static_cast<double>(block.launches);
+    seconds += static_cast<double>(block.launches) * block.launch_seconds;
+  }
+  const double faster = checked / (seconds / launches);
+  if (!(faster <= (backend_.device().kind == Device::Kind::gpu ? kFastBlocks : kFastBlocksOnCpu)))
+    throw Suspect(formatted(
+        "right, but launches that are not checked are %.3g times as fast as those that are",
+        faster));
+}
+
 Timing Measurement::finish() {
-  while (ring_ && ring_->queued() > 0) ring_->read();
-  backend_.finish_all();
+  drain();
   if (ring_) checks_ = ring_->checks();
+  if (blocks_) require_honest_blocks();
   Timing timing = sampling_->finish();
   timing.warmup = warmup_;
+  if (blocks_) {
+    timing.blocks = *blocks_;
+    timing.warmup.energy = energy_of(*blocks_);
+  }
   if (backend_.device().kind == Device::Kind::gpu)
     timing.memory_kept_bytes = std::max(0.0, free_bytes_ - backend_.free_bytes());
   timing.kernel_seconds += warmup_.kernel_seconds;
@@ -245,24 +330,36 @@ Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measuremen
                          Timing* baseline_timing) {
   std::vector<Measurement*> both{this};
   if (baseline != nullptr) both.push_back(baseline);
+  const auto on = [&](Measurement* one, auto&& step) {
+    one == this ? step(*one) : of_baseline([&] { step(*one); });
+  };
   const auto each = [&](auto&& step) {
-    for (Measurement* one : both) {
-      if (one == this)
-        step(*one);
-      else
-        of_baseline([&] { step(*one); });
-    }
+    for (Measurement* one : both) on(one, step);
   };
   std::vector<std::function<Elapsed()>> batches;
   each([&](Measurement& one) {
     one.begin(plan, seconds_left);
     batches.emplace_back([&batch = *one.batch_] { return batch.time(); });
   });
-  Warmup warmup;
-  if (plan.state == State::settled) warmup = warm_up(plan, monitor_, batches, deadline_);
-  each([&](Measurement& one) { one.begin_samples(warmup); });
-  while (!std::ranges::all_of(both, &Measurement::enough))
-    each([](Measurement& one) { one.sample(); });
+  if (blocks_) {
+    require_time(plan.seconds_of_blocks(std::ssize(both)), seconds_left);
+    const std::int64_t count = 2 * plan.rounds * std::ssize(both);
+    const auto of_block = [&](std::int64_t i) {  // A B B A; none beyond the last
+      return i < 0 || i == count ? nullptr : i % 4 == 1 || i % 4 == 2 ? both.back() : this;
+    };
+    for (std::int64_t i = 0; i < count; ++i)
+      on(of_block(i), [&](Measurement& one) {
+        if (of_block(i - 1) != &one) one.lead();
+        one.block();
+        if (of_block(i + 1) != &one) one.check_passes();
+      });
+  } else {
+    Warmup warmup;
+    if (plan.state != State::burst) warmup = warm_up(plan, monitor_, batches, deadline_);
+    each([&](Measurement& one) { one.begin_samples(warmup); });
+    while (!std::ranges::all_of(both, &Measurement::enough))
+      each([](Measurement& one) { one.sample(); });
+  }
   Timing timing;
   each([&](Measurement& one) { (&one == this ? timing : *baseline_timing) = one.finish(); });
   return timing;
@@ -270,11 +367,11 @@ Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measuremen
 
 Warmup Measurement::warm_up_alone() {
   const std::function<Elapsed()> batches[] = {[this] { return batch_->time(); }};
-  return plan_.state == State::settled ? warm_up(plan_, monitor_, batches, deadline_) : Warmup{};
+  return plan_.state != State::burst ? warm_up(plan_, monitor_, batches, deadline_) : Warmup{};
 }
 
 void Measurement::sample_in_turn() {
-  if (plan_.state == State::settled) batch_->time();
+  if (plan_.state != State::burst) batch_->time();
   ahead_ = 1;
   repetitions_ = 0;
   sample();

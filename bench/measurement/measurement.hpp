@@ -60,7 +60,7 @@ class Measurement {
 
   const Case& which() const { return case_; }
   // After time(), or after it was a baseline: launches of a sample, and how they were submitted.
-  std::int64_t batch() const { return ring_ ? ring_->plan().timed : batch_->size(); }
+  std::int64_t batch() const { return ring_ && !blocks_ ? ring_->plan().timed : batch_->size(); }
   std::string_view launch() const { return ring_ ? ring_->launch() : batch_->launch(); }
   std::int64_t sets() const { return std::ssize(ring_ ? ring_->launches() : launches_); }
   Launch kernel() const { return launches_[0]; }
@@ -69,8 +69,8 @@ class Measurement {
 
   // Warms up and samples. With a `baseline` the samples of the two are interleaved, in one power
   // state, and `baseline_timing` gets the other's. No longer than the plan's budget or
-  // `seconds_left`, but for the fewest samples. Throws Suspect and NotChecked, too, and
-  // BaselineFailed.
+  // `seconds_left`, but for the fewest samples. At the power limit the two run in blocks A B B A.
+  // Throws Suspect and NotChecked, too, and BaselineFailed.
   Timing time(const TimingPlan& plan, double seconds_left, Measurement* baseline = nullptr,
               Timing* baseline_timing = nullptr);
   // Interleaved with another process: `next` ends a turn, says whether this one needs no more, and
@@ -87,6 +87,11 @@ class Measurement {
   bool enough();
   void sample();
   void sample_in_turn();
+  // At the power limit: launches of one kernel until it is in steady state, blocks without a pause
+  // between them, and then passes that are checked.
+  void lead();
+  void block();
+  void check_passes();
   Timing finish();
 
   // Judges every element of what further launches leave behind; throws WrongResult.
@@ -111,6 +116,9 @@ class Measurement {
   // Throws Skipped if there is no time to verify and time it.
   void require_affordable(double seconds_left);
   void make_batch(std::span<const Launch> launches, BatchPlan batch);
+  Elapsed pass();
+  void drain();
+  void require_honest_blocks() const;
   Verdict verify_until(double deadline);
   Verdict judge();
 
@@ -132,6 +140,8 @@ class Measurement {
   std::optional<Sampling> sampling_;
   std::int64_t ahead_ = 1, repetitions_ = 0;  // passes in flight; launches after a pass
   std::optional<Checks> checks_;
+  std::optional<std::vector<Block>> blocks_;  // at the power limit
+  std::vector<double> checked_seconds_;       // of a launch, in each of its passes
 };
 
 }  // namespace gemm::bench

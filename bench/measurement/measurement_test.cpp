@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -23,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/clock.hpp"
 #include "bench/base/device_errors.hpp"
 #include "bench/device/test_backend.hpp"
 #include "bench/run/session.hpp"
@@ -530,6 +532,101 @@ TEST(Measurement, AKernelThatStopsWritingFailsAndItsBaselineDoesNot) {
   EXPECT_THROW(other.time(options.timing, 1e9, &one, &theirs), BaselineFailed);
   EXPECT_TRUE(other.verify().passed());
   EXPECT_THROW(one.verify(), WrongResult);
+}
+
+// A GPU at its power limit, whose counter changes every 20 ms, and that draws what the kernel says
+// that ran last.
+std::atomic<double> drawn_watts;
+class CappedGpu : public Gpu {
+ public:
+  GpuFacts facts() override { return {.power_limit_w = 700, .sm_hz_max = 1980e6}; }
+  GpuReading read() override {
+    const double now = now_seconds();
+    joules_ += drawn_watts * (now - std::exchange(then_, now));
+    if (now > changed_ + 0.02) {
+      changed_ = now;
+      counter_ = joules_;
+    }
+    return {.when = now,
+            .sm_hz = 1400e6,
+            .power_w = drawn_watts,
+            .temperature_c = 60,
+            .joules = counter_,
+            .reasons = 0x4};
+  }
+
+ private:
+  double then_ = now_seconds(), changed_ = 0, joules_ = 0, counter_ = 0;
+};
+
+// Takes so many microseconds at so much power. One that remembers does so on new values only.
+template <int kMicroseconds, int kWatts, bool kRemembers = false>
+Launch draws(const Problem& p, const Device& d, const Operands& o) {
+  return [launch = right(p, d, o), a = static_cast<const float*>(o.a),
+          seen = 0.0F](Stream stream) mutable {
+    drawn_watts = kWatts;
+    const double until = now_seconds() + kMicroseconds * 1e-6;
+    launch(stream);
+    while (now_seconds() < until && !(kRemembers && a[0] == seen)) continue;
+    seen = a[0];
+  };
+}
+
+Options at_limit() {
+  Options options;
+  options.timing.state = State::limit;
+  options.timing.rounds = 1;
+  options.timing.warmup_seconds = 0.1;
+  options.timing.block_seconds = 0.6;
+  return options;
+}
+
+TEST(Measurement, BlocksHaveTheEnergyAndTheRateOfTheirKernel) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  GpuMonitor monitor(std::make_unique<CappedGpu>(), 0.005);
+  const Options options = at_limit();
+  const RegisteredKernel light = sleeper(draws<400, 600>), heavy = sleeper(draws<500, 700>);
+  const Problem p{4, 4, 4, Precision::f32};
+  Measurement one(*backend, &monitor, cache, options, {&light, p});
+  Measurement other(*backend, &monitor, cache, options, {&heavy, p});
+  one.prepare(1e9);
+  other.prepare(1e9);
+  Timing theirs;
+  const Timing timing = one.time(options.timing, 1e9, &other, &theirs);
+  ASSERT_EQ(timing.blocks.size(), 2U);
+  ASSERT_EQ(theirs.blocks.size(), 2U);
+  EXPECT_NEAR(timing.warmup.energy.watts.value_or(0), 600, 15);
+  EXPECT_NEAR(theirs.warmup.energy.watts.value_or(0), 700, 15);
+  for (const Block& block : timing.blocks) {
+    EXPECT_GE(block.seconds, 0.6);
+    EXPECT_EQ(block.sm_hz, 1400e6);
+    EXPECT_EQ(block.temperature_c, 60);
+    EXPECT_NEAR(block.joules().value_or(0), 600 * block.launch_seconds,
+                0.05 * 600 * block.launch_seconds);
+  }
+  EXPECT_EQ(timing.gpu.throttled_share, 1);
+  EXPECT_TRUE(one.checks());
+  const Versus versus = compare_blocks(timing.blocks, theirs.blocks);
+  EXPECT_NEAR(versus.ratio, 1.25, 0.15);
+  ASSERT_TRUE(versus.energy_ratio);
+  EXPECT_NEAR(versus.energy_ratio->value, 0.8 * 6 / 7, 0.1);
+  EXPECT_THROW(one.time(options.timing, 1), Skipped) << "a warm-up and two blocks take 1.3 s";
+}
+
+TEST(Measurement, AKernelThatRemembersIsNoFasterInBlocks) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  const Options options = at_limit();
+  const RegisteredKernel remembers = sleeper(draws<40, 700, true>);
+  Measurement one(*backend, nullptr, cache, options, {&remembers, {4, 4, 4, Precision::f32}});
+  one.prepare(1e9);
+  try {
+    one.time(options.timing, 1e9);
+    FAIL() << "has a time";
+  } catch (const Suspect& suspect) {
+    EXPECT_NE(std::string(suspect.what()).find("not checked are"), std::string::npos);
+  }
 }
 
 // The CPU until it stops answering.

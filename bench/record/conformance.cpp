@@ -22,6 +22,8 @@ namespace {
 // Clocks that are not fixed do not stay at one value below their maximum.
 constexpr double kBelowMaximum = 0.99, kStandsStill = 0.002;
 
+constexpr double kMostly = 0.5;  // of the readings
+
 // NVIDIA's figure: 1,000 launches give stable results for 4096 x 4096 x 4096.
 constexpr std::int64_t kFewestLaunches = 1000;
 
@@ -34,9 +36,11 @@ double drift_of(const std::vector<double>& values) {
   return std::fabs(second / first - 1);
 }
 
-bool has_reason(const Row& row, std::string_view name) {
-  return std::ranges::any_of(row.timing.gpu.reasons,
-                             [&](const auto& reason) { return reason.first == name; });
+// Of the readings that tell.
+double share_of(const Row& row, std::string_view reason) {
+  for (const auto& [name, share] : row.timing.gpu.reasons)
+    if (name == reason) return share;
+  return 0;
 }
 
 }  // namespace
@@ -49,7 +53,7 @@ std::optional<std::string> Results::test() const {
     for (const Row& row : rows) {
       if (!row.timed() || !row.timing.gpu.sm_hz) continue;
       const Range& clock = *row.timing.gpu.sm_hz;
-      set = set || has_reason(row, "clocks set by user");
+      set = set || share_of(row, "clocks set by user") > 0;
       capped = capped || row.timing.gpu.throttled_share.value_or(0) > 0;
       least = seen ? std::min(least, clock.min) : clock.min;
       most = std::max(most, clock.max);
@@ -109,6 +113,9 @@ std::vector<Deviation> Results::deviations(const Row& row) const {
   else if (gpu && timing.gpu.readings == 0)
     off("power-not-watched");
   if (fixed_frequency && throttled > 0) off("clock-not-held", throttled, 0);
+  if (const double capped = share_of(row, "power cap");
+      options.timing.state == State::limit && !(capped >= kMostly))
+    off("not-at-limit", capped, kMostly);
   const std::int64_t launches = std::ssize(timing.samples_seconds) * row.batch;
   if (launches < kFewestLaunches && !timing.converged)
     off("few-launches", static_cast<double>(launches), static_cast<double>(kFewestLaunches));

@@ -116,6 +116,12 @@ TEST(Conformance, NamesWhatARowDoesNotMeetAndWhyItIsInDoubt) {
       {"low-power-operands", [](Run& run, Row&) { run.options.fill = Fill::integers; }},
       {"other-distribution", [](Run& run, Row&) { run.options.fill = Fill::normal; }},
       {"burst", [](Run& run, Row&) { run.options.timing.state = State::burst; }},
+      {"not-at-limit 0 (0.5)", [](Run& run, Row&) { run.options.timing.state = State::limit; }},
+      {"",
+       [](Run& run, Row& row) {
+         run.options.timing.state = State::limit;
+         throttle(row, "power cap", 1);
+       }},
       {"one-operand-set", [](Run&, Row& row) { row.rotation_sets = 1; }},
       {"cached-operands 3.36e+07 (1.26e+08)",
        [](Run&, Row& row) {

@@ -46,7 +46,10 @@ void fields(Io& io, Like<Verdict> auto& verdict) {
   io("error_squares_limit", verdict.error_squares_limit);
 }
 
-JSON_FIELDS(Versus, kernel, library, shared_process, ratio, low, high, seconds, samples)
+JSON_FIELDS(Estimate, value, low, high)
+JSON_FIELDS(Block, seconds, launch_seconds, launches, energy, power_w, sm_hz, temperature_c)
+JSON_FIELDS(Versus, kernel, library, shared_process, ratio, low, high, seconds, samples, blocks,
+            energy_ratio)
 JSON_FIELDS(Checks, passes, launches, checked, uses, lead_ratio, launch_share)
 JSON_FIELDS(RowPlan, name, source)
 JSON_FIELDS(Deviation, code, value, limit, doubt)
@@ -75,6 +78,7 @@ void fields(Io& io, Like<Row> auto& row) {
   io("samples_seconds", row.timing.samples_seconds);
   io("samples_sm_hz", row.timing.samples_sm_hz);
   io("samples_throttled", row.timing.samples_throttled);
+  io("blocks", row.timing.blocks);
   io("converged", row.timing.converged);
   io("memory_kept_bytes", row.timing.memory_kept_bytes);
   io("clocks", row.timing.gpu);
@@ -220,6 +224,9 @@ void require_timed(const Row& row) {
   };
   if (row.versus)
     positive("versus", {row.versus->ratio, row.versus->low, row.versus->high, row.versus->seconds});
+  for (const auto* blocks : {&timing.blocks, row.versus ? &row.versus->blocks : nullptr})
+    for (const Block& block : blocks != nullptr ? *blocks : std::vector<Block>())
+      positive("blocks", {block.seconds, block.launch_seconds, 1.0 * block.launches});
   for (const KernelCode& code : row.launched.code)
     if (code.fingerprint &&
         (code.fingerprint->size() != 16 ||
@@ -393,6 +400,7 @@ json Results::to_json(const Row& row) const {
                           : best ? json(best->label)
                                  : json(nullptr)},
               {"departures", json_of(deviations(row))}});
+  if (const auto joules = joules_of(timing.blocks)) all["joules_per_launch"] = json_of(*joules);
   all["samples_seconds"] = in_nanoseconds(timing.samples_seconds, row.batch);
   for (json& hz : all["samples_sm_hz"]) hz = std::round(hz.get<double>() * 1e-3) * 1e3;
   all["clocks"]["sm_hz_by_timer"] = json_of(timing.sm_hz_by_timer());
@@ -422,7 +430,7 @@ json Results::run_to_json() const {
                  {"launch_seconds", run_.overheads->launch}};
   const bool watched = run_.gpu.has_value();
   const bool gpu = run_.device.kind == Device::Kind::gpu;
-  const bool burst = plan.state == State::burst;
+  const bool burst = plan.state == State::burst, limit = plan.state == State::limit;
   const auto test_name = test();
   json method = json_of(plan);
   method.update({{"timer", run_.timer},
@@ -431,11 +439,14 @@ json Results::run_to_json() const {
                  {"seed", options.seed},
                  {"cache", options.rotate ? "rotate" : "hot"},
                  {"test", test_name ? json(*test_name) : json(nullptr)},
-                 {"state", burst ? json("burst")
-                           : gpu ? json("settled")
-                                 : json(nullptr)},
+                 {"state", burst   ? json("burst")
+                           : limit ? json("limit")
+                           : gpu   ? json("settled")
+                                   : json(nullptr)},
                  {"confidence", kConfidence},
                  {"burst_launches", burst ? json(plan.burst_launches) : json(nullptr)},
+                 {"rounds", limit ? json(plan.rounds) : json(nullptr)},
+                 {"block_seconds", limit ? json(plan.block_seconds) : json(nullptr)},
                  {"row_budget_seconds", plan.budget_seconds},
                  {"run_budget_seconds", json_of(options.run_budget_seconds)},
                  {"versus", json_of(options.versus)},

@@ -89,6 +89,17 @@ TEST(Results, ARowIsReadBackAsItWasWritten) {
     EXPECT_EQ(results.to_json(row_from(written, one.which)), written);
   };
   same(row);
+  const Block block{.seconds = 2.5,
+                    .launch_seconds = 2e-3,
+                    .launches = 1240,
+                    .energy = {.watts = 700, .seconds = 2.4, .changes = 24, .why_not = ""},
+                    .temperature_c = 60};
+  row.timing.blocks = row.versus->blocks = {block, block};
+  row.versus->energy_ratio = Estimate{0.98, 0.97, 0.99};
+  same(row);
+  EXPECT_DOUBLE_EQ(results.to_json(row)["joules_per_launch"]["value"], 700 * 2.5 / 1240);
+  row.timing.blocks.clear();
+  EXPECT_FALSE(results.to_json(row).contains("joules_per_launch"));
   row.versus.reset();
   same(row);
   same({.which = {&kTiled, kProblem}, .skipped = "why"});

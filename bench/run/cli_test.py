@@ -359,6 +359,20 @@ def test_versus_alternates_with_another_kernel(tmp_path: Path) -> None:
     assert "times as fast as CpuNaive" in done.stdout
 
 
+def test_blocks_compare_a_kernel_with_itself_and_say_what_is_missing(tmp_path: Path) -> None:
+    options = ["--gemm_shapes=64", NAIVE, "--gemm_versus=CpuNaive", "--gemm_state=limit"]
+    options += ["--gemm_block=0.1", "--gemm_warmup=0.1", "--gemm_library=omit"]
+    document, done = ran(tmp_path / "r.json", *options)
+    (row,) = rows(document)
+    assert document["context"]["gemm"]["method"]["state"] == "limit"
+    assert len(row["blocks"]) == len(row["versus"]["blocks"]) == row["versus"]["samples"] == 4
+    assert all(block["seconds"] >= 0.1 and not block["energy"]["watts"] for block in row["blocks"])
+    assert row["versus"]["low"] <= row["versus"]["ratio"] <= row["versus"]["high"]
+    assert row["versus"]["ratio"] == pytest.approx(1, abs=0.5)
+    assert "not-at-limit" in codes(row)
+    assert "energy not measured" in done.stdout
+
+
 @pytest.mark.parametrize("baselines", [["WrongNaN"], ["WrongPastTheEnd", "WrongThrows"]])
 def test_a_wrong_baseline_is_no_fault_of_the_row(baselines: list[str], tmp_path: Path) -> None:
     few = ["--gemm_shapes=16,17", NAIVE]
@@ -549,6 +563,7 @@ def test_lists_its_kernels_and_options_and_names_its_record() -> None:
         (["--gemm_cublas=libcublas.so"], "--gemm_cublas=libcublas.so: needs a GPU"),
         (["--gemm_precisions=bf16"], "no kernel of this device"),
         (["--gemm_versus=CpuNaive,Nonesuch"], "'Nonesuch' is not a kernel"),
+        (["--gemm_state=limit", "--benchmark_min_time=9x"], "omit the number of samples"),
         ([NAIVE, "--gemm_layouts=nt"], "CpuNaive matches no kernel"),
         (["--benchmark_filter=Tiled"], "GPU kernels cannot run: --gemm_device=cpu was given"),
         (["--benchmark_filter=(("], "(("),

@@ -310,12 +310,26 @@ std::string Console::result(const Row& row, const std::string& progress, Width w
   if (!progress.empty()) text += " " + progress;
   text = line(text, width);
   if (!doubts.empty()) text = painted(text, "33");
+  if (const auto joules = joules_of(row.timing.blocks))
+    text += note(formatted("%.4g J a launch (95 %% interval of %zu blocks: %.4g to %.4g)",
+                           joules->value, row.timing.blocks.size(), joules->low, joules->high),
+                 width);
+  else if (!row.timing.blocks.empty())
+    text += note("energy not measured: " + row.timing.warmup.energy.why_not, width);
   if (row.versus)
     text += note(
         formatted(
             "%.4f times as fast as %s, interleaved (95 %% interval of this process: %.4f to %.4f)",
             row.versus->ratio, row.versus->kernel.c_str(), row.versus->low, row.versus->high),
         width);
+  if (row.versus && row.versus->energy_ratio)
+    text += note(formatted("%.4f times its energy (%.4f to %.4f)", row.versus->energy_ratio->value,
+                           row.versus->energy_ratio->low, row.versus->energy_ratio->high),
+                 width);
+  for (const Deviation& one : results_.deviations(row))
+    if (one.code == "not-at-limit")
+      text += note(
+          formatted("at the power limit in %.0f %% of the readings only", 100 * *one.value), width);
   for (const Deviation& doubt : doubts)
     if (explained_.insert(doubt.code).second)
       text += note("* in doubt: " + doubt_text(doubt), width);

@@ -84,6 +84,28 @@ std::string console_of(Console::Width width) {
   return all + summary.substr(0, summary.find("\n\n") + 1);
 }
 
+TEST(Console, SaysTheEnergyOfBlocksAndWhereTheyWereNotAtTheLimit) {
+  Conditions run = on_a_gpu();
+  run.options.timing.state = State::limit;
+  Row row = timed(kOurs, Precision::s8, 1000);
+  row.timing.blocks.assign(2, {.seconds = 2, .launch_seconds = 1e-3, .launches = 2000});
+  const auto said = [&] {
+    const Results results(run);
+    return Console(results, {row.which}).result(row, "", {});
+  };
+  EXPECT_NE(said().find("energy not measured: no warm-up"), std::string::npos) << said();
+  EXPECT_NE(said().find("at the power limit in 0 % of the readings only"), std::string::npos);
+  for (Block& block : row.timing.blocks) block.energy.watts = 700;
+  row.timing.gpu.reasons = {{"power cap", 1.0}};
+  row.versus = Versus{.kernel = "cuBLAS", .ratio = 1, .low = 0.99, .high = 1.01, .samples = 2};
+  row.versus->energy_ratio = Estimate{0.97, 0.96, 0.98};
+  EXPECT_NE(said().find("0.7 J a launch (95 % interval of 2 blocks: 0.7 to 0.7)"),
+            std::string::npos)
+      << said();
+  EXPECT_NE(said().find("0.9700 times its energy (0.9600 to 0.9800)"), std::string::npos);
+  EXPECT_EQ(said().find("power limit"), std::string::npos);
+}
+
 TEST(Console, HasWhatThereIsRoomFor) {
   EXPECT_EQ(console_of(60), R"(NVIDIA H200, 132 SMs, 1980 MHz
 Peaks: TF32 tensor core 494.7 TFLOP/s (table), TF32 tensor

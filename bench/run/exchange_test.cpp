@@ -31,6 +31,7 @@ json honest() {
       .kernel = "cuBLAS", .ratio = 0.9, .low = 0.8, .high = 1, .seconds = 1e-3, .samples = 2};
   row.timing.samples_seconds = {1e-3, 2e-3};
   row.timing.samples_sm_hz = {1e9, 2e9};
+  row.timing.blocks = {{.seconds = 2.5, .launch_seconds = 1e-3, .launches = 2500}};
   row.timing.warmup = {.seconds = 0.4};
   row.timing.gpu = {.readings = 5,
                     .sm_hz = Range{1, 2, 3},
@@ -106,6 +107,9 @@ TEST(Answer, OfTypesAndRangesThatNoRowHasIsNone) {
       {"/clocks/reasons/power cap", "7"},
       {"/clocks/sm_hz/min", "4"},
       {"/clocks/sm_hz", "7"},
+      {"/blocks/0/launches", "0"},
+      {"/blocks/0/seconds", "null"},
+      {"/blocks/0/energy/watts", "-700"},
       {"/versus/ratio", "0"},
       {"/versus/low", "null"},
       {"/versus/seconds", "-1"},

@@ -146,6 +146,13 @@ void require_verdict_alone(const Options& options, const std::vector<std::string
     throw BadInput("--gemm_verdict prints a line for each case: omit --gemm_peaks_only");
 }
 
+void require_no_count(const TimingPlan& plan) {
+  if (plan.state == State::limit && plan.samples)
+    throw BadInput(
+        "--gemm_state=limit measures blocks (--gemm_rounds, --gemm_block): omit the "
+        "number of samples of --benchmark_min_time");
+}
+
 void require_baseline(const Options& options, Device::Kind kind) {
   for (const std::string& name : parts_of(options.versus.value_or(""))) {
     bool found = false;
@@ -281,6 +288,7 @@ int run(int argc, char** argv) {
   const bool writes_record = !out.empty();
   const std::string format = google_flag(google_arguments, "format");
   settle_min_time(google_arguments, options.timing);
+  require_no_count(options.timing);
   initialize_google(google_arguments, writes_record);
 
   require_baseline(options, device.kind);

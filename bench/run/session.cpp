@@ -35,7 +35,8 @@ void compare(Row& row, const Case& baseline, const Timing& theirs) {
   const std::size_t pairs = std::min(mine.size(), other.size());
   mine.resize(pairs);
   other.resize(pairs);
-  row.versus = compare_pairs(mine, other);
+  row.versus = theirs.blocks.empty() ? compare_pairs(mine, other)
+                                     : compare_blocks(row.timing.blocks, theirs.blocks);
   row.versus->kernel = baseline.kernel->label();
   row.versus->library = baseline.kernel->is_library();
 }
@@ -113,7 +114,9 @@ double Session::seconds_left() const {
 std::vector<Case> Session::baselines_of(const Case& which) const {
   if (!options_.versus) return {};
   std::vector<Case> named = bench::baselines_of(which, *options_.versus, options_.variants);
-  if (contains(named, which)) return {};  // no kernel is its own baseline
+  // No kernel is its own baseline; at the power limit one alone is, which shows the noise.
+  if (contains(named, which) && (options_.timing.state != State::limit || named.size() > 1))
+    return {};
   std::erase_if(named, [&](const Case& one) { return contains(unfit_, one); });
   return named;
 }
@@ -136,8 +139,11 @@ void Session::measure(const Case& which, Row& row) {
   if (lost()) throw Skipped(lost_);
   const std::vector<Case> baselines = baselines_of(which);
   const bool mine = is_users(which), theirs = std::ranges::any_of(baselines, is_users);
-  // Code of several users, or of one among other baselines, is compared in one child.
-  const bool shared = !options_.is_child && theirs && (mine || baselines.size() > 1);
+  // Code of several users, or of one among other baselines, is compared in one child; so are
+  // blocks, in which no turn is a sample.
+  const bool blocks = options_.timing.state == State::limit;
+  const bool shared = !options_.is_child && !baselines.empty() && (mine || theirs) &&
+                      (blocks || (theirs && (mine || baselines.size() > 1)));
   const std::optional<Case> baseline = shared ? std::nullopt : fastest_of(baselines);
   if (!(baseline && baseline->kernel->is_library())) measure_library(which);
 
@@ -177,6 +183,7 @@ std::optional<Case> Session::fastest_of(const std::vector<Case>& cases) {
     if (tried == cases) return winner;
   TimingPlan trial = options_.timing;
   trial.samples.reset();
+  if (trial.state == State::limit) trial.state = State::settled;
   for (double* seconds :
        {&trial.warmup_seconds, &trial.sampling_seconds, &trial.longest_sampling_seconds})
     *seconds = std::min(*seconds, kTrialSeconds);

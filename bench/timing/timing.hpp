@@ -11,11 +11,13 @@
 
 #include "bench/device/batch.hpp"
 #include "bench/device/gpu.hpp"
+#include "bench/timing/blocks.hpp"
 #include "bench/timing/energy.hpp"
 
 namespace gemm::bench {
 
-enum class State { settled, burst };
+// limit: settled, in blocks of seconds each.
+enum class State { settled, burst, limit };
 
 // The shortest warm-up of a GPU at its power cap: NVIDIA's guideline says that its clocks settle
 // after about 3 s.
@@ -32,10 +34,20 @@ struct TimingPlan {
   double budget_seconds = 10;   // longest time of a row
   double cooldown_seconds = 0;  // idle before a row, or before each burst
   std::int64_t burst_launches = 10;
+  std::int64_t rounds = 2;     // at the power limit, of two blocks of each kernel
+  double block_seconds = 2.5;  // shortest time of a block
   // Launches shorter than this are submitted as a CUDA graph: the host needs a few microseconds for
   // each.
   double graph_below_seconds = 50e-6;
   std::optional<std::int64_t> samples;  // so many, unless the budget ends them
+
+  // Of so many kernels at the power limit: as long a warm-up as there may be, before each change of
+  // kernel, and the blocks.
+  double seconds_of_blocks(std::int64_t kernels) const {
+    const std::int64_t leads = kernels == 1 ? 1 : 2 * rounds + 1;
+    return static_cast<double>(leads) * warmup_seconds +
+           static_cast<double>(2 * rounds * kernels) * block_seconds;
+  }
 };
 
 // How launches are gathered into samples.
@@ -76,6 +88,7 @@ struct Timing {
   GpuState gpu;
   double kernel_seconds = 0;     // how long the launches ran, all together
   bool converged = false;        // the target was reached
+  std::vector<Block> blocks;     // at the power limit: the samples are theirs
   double memory_kept_bytes = 0;  // of the GPU, by which its use grew meanwhile
 
   double quantile_seconds(double share) const;  // linear between the two nearest samples

@@ -1,9 +1,12 @@
-// Two kernels in one process and one power state, interleaved sample by sample.
+// Two kernels in one process and one power state, interleaved sample by sample or block by block.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "bench/timing/blocks.hpp"
 
 namespace gemm::bench {
 
@@ -15,6 +18,9 @@ struct Versus {
   double low = 0, high = 0;     // 95 % interval
   double seconds = 0;           // median of the other
   std::int64_t samples = 0;     // of each
+  // At the power limit:
+  std::vector<Block> blocks = {};             // of the other, each next to one of this
+  std::optional<Estimate> energy_ratio = {};  // of a launch of this over one of the other
 };
 
 // Of the launches that were timed (measurement/ring.hpp).
@@ -29,5 +35,9 @@ struct Checks {
 // both samples of a pair cancels. `mine` and `theirs` are seconds, as long as each other and not
 // empty. The interval is of this process: another one of equal code may lie outside.
 Versus compare_pairs(const std::vector<double>& mine, const std::vector<double>& theirs);
+
+// Ratios of blocks that ran next to each other, with a t interval over these pairs (estimate()):
+// as many of each, and at least two.
+Versus compare_blocks(const std::vector<Block>& mine, const std::vector<Block>& theirs);
 
 }  // namespace gemm::bench

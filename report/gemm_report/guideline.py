@@ -21,6 +21,7 @@ _SENTENCES = {
     "memory-kept": "{mega:.0f} MB more of the GPU's memory were in use after the samples than "
     "before",
     "burst": "burst: the GPU was not in steady state",
+    "not-at-limit": "at the power limit in {percent:.0f} % of the readings only",
     "not-watched": "no readings of clock and power",
     "not-settled": "clock or power still changed after {value:.2g} s of warm-up",
     "short-warm-up": "{value:.2g} s of warm-up while throttled: clocks may oscillate longer",

@@ -285,7 +285,8 @@ class Method:
     timer: Literal["CUDA events", "steady clock"]
     fill: Literal["uniform[-1,1]", "normal", "zeros", "integers"]
     test: Literal["fixed power", "fixed frequency"] | None
-    state: Literal["settled", "burst"] | None  # timed after the warm-up, or from an idle GPU
+    # After the warm-up, from an idle GPU, or in blocks at the power limit.
+    state: Literal["settled", "burst", "limit"] | None
     seed: Whole = 0
     warmup_seconds: Nonnegative | None = None  # longest warm-up of a row
     sample_seconds: Positive | None = None  # shortest batch that makes one sample
@@ -299,6 +300,8 @@ class Method:
     longest_sampling_seconds: Positive | None = None
     cooldown_seconds: Nonnegative | None = None  # rest before a row or a burst
     burst_launches: Count | None = None  # of one burst; null where rows are settled
+    rounds: Count | None = None  # at the power limit: each has two blocks of a kernel
+    block_seconds: Positive | None = None  # shortest
     versus: Text | None = None  # kernels of which the fastest was interleaved with every row
     variants: Literal["default", "all"] = "default"
     ceilings: Literal["measure", "cached", "stored", "queried"] | None = None
@@ -373,9 +376,31 @@ class Energy:
     why_not: Text | None  # it was not measured
 
 
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Seconds in which one kernel ran without a pause, at the power limit."""
+
+    seconds: Positive
+    launch_seconds: Positive  # of one launch, the mean
+    launches: Count
+    energy: Energy  # by the energy counter
+    power_w: Positive | None = None  # means of the readings
+    sm_hz: Positive | None = None  # by the timers on the GPU, if they have it
+    temperature_c: Number | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The geometric mean over blocks, with Student's 95 % interval of their logarithms."""
+
+    value: Positive
+    low: Positive
+    high: Positive
+
+
 @dataclass(frozen=True)
 class Versus:
-    """Speed over that of another kernel, interleaved sample by sample, with its interval."""
+    """Speed over that of another kernel, interleaved with it, with its interval."""
 
     kernel: Text  # its label; its precision before it where that is another
     ratio: Positive
@@ -386,6 +411,8 @@ class Versus:
     confidence: Fraction = 0.95
     seconds: Positive | None = None  # median of the other
     samples: Count | None = None
+    blocks: tuple[Block, ...] = ()  # of the other, each next to one of the row
+    energy_ratio: Estimate | None = None  # of a launch, over that of the other
 
 
 @dataclass(frozen=True)
@@ -592,6 +619,8 @@ class Row:
     clocks: Clocks | None = None
     energy: Energy | None = None
     versus: Versus | None = None
+    blocks: tuple[Block, ...] = ()  # at the power limit
+    joules_per_launch: Estimate | None = None  # over these
     checks: Checks | None = None  # null: a single sample, which has no rate; or end to end
     host: Host | None = None
     end_to_end: EndToEnd | None = None
@@ -653,7 +682,9 @@ class Row:
 
     @property
     def joules(self) -> float | None:
-        """Of one launch: the median power of the board times the median time."""
+        """Of one launch: over blocks, or the power of the board times the median time."""
+        if self.joules_per_launch:
+            return self.joules_per_launch.value
         power = self.power_w
         return power * self.seconds.median if power and self.seconds else None
 

@@ -18,7 +18,10 @@ bool has(const std::vector<T>& all, const T& one) {
 std::string Case::kernel_name() const {
   const std::string layout =
       problem.layout == Layout::nn ? "" : "/layout:" + std::string(name_of(problem.layout));
-  return kernel->label() + layout;
+  const std::string epilogue = problem.activation == Activation::none
+                                   ? ""
+                                   : "/epilogue:" + std::string(name_of(problem.activation));
+  return kernel->label() + layout + epilogue;
 }
 
 std::string Case::size() const { return name_of(shape_of(problem), true); }
@@ -30,7 +33,8 @@ std::string Case::name() const {
 
 std::vector<Case> make_cases(const std::vector<Shape>& shapes,
                              const std::vector<Precision>& precisions, Device::Kind kind,
-                             bool variants, const std::vector<Layout>& layouts) {
+                             bool variants, const std::vector<Layout>& layouts,
+                             const std::vector<Activation>& activations) {
   std::vector<const RegisteredKernel*> kernels;
   for (const RegisteredKernel& kernel : registry())
     if (kernel.runs_on == kind && (variants || !kernel.variant)) kernels.push_back(&kernel);
@@ -42,10 +46,17 @@ std::vector<Case> make_cases(const std::vector<Shape>& shapes,
       if (!layouts.empty() && !has(layouts, layout)) continue;
       for (const PrecisionTraits& traits : kPrecisions) {
         if (!precisions.empty() && !has(precisions, traits.precision)) continue;
-        for (const RegisteredKernel* kernel : kernels)
-          if (has(kernel->precisions, traits.precision) && has(kernel->layouts, layout) &&
-              (shape.batch > 1 || kernel->batches != Batches::only))
-            cases.push_back({kernel, problem_of(shape, traits.precision, layout)});
+        for (const Activation activation : kActivations) {
+          if (!activations.empty() && !has(activations, activation)) continue;
+          for (const RegisteredKernel* kernel : kernels) {
+            Problem p = problem_of(shape, traits.precision, layout);
+            p.activation = activation;
+            if (has(kernel->precisions, p.precision) && has(kernel->layouts, layout) &&
+                (p.batch > 1 || kernel->batches != Batches::only) &&
+                (activation != Activation::none || has(kernel->activations, activation)))
+              cases.push_back({kernel, p});
+          }
+        }
       }
     }
   return cases;
@@ -71,8 +82,8 @@ bool is_meant(const std::string& name, const RegisteredKernel& kernel) {
 
 std::vector<Case> baselines_of(const Case& which, const std::string& versus, bool variants) {
   const Problem& p = which.problem;
-  const auto all =
-      make_cases({shape_of(p)}, {p.precision}, which.kernel->runs_on, variants, {p.layout});
+  const auto all = make_cases({shape_of(p)}, {p.precision}, which.kernel->runs_on, variants,
+                              {p.layout}, {p.activation});
   std::vector<Case> baselines;
   for (const std::string& name : parts_of(versus))
     for (const Case& one : all)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/cases/shapes.hpp"
+#include "kernels/epilogue.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
 
@@ -14,8 +15,8 @@ struct Case {
   const RegisteredKernel* kernel;
   Problem problem;
 
-  // "Tiled/tile:16/f32/1024x1024x768", "Tiled/tile:16/layout:nt/f32/1024x1024x768" where it is not
-  // nn
+  // "Tiled/tile:16/f32/1024x1024x768", "Tiled/tile:16/layout:nt/epilogue:bias/f32/1024x1024x768"
+  // where they are not nn and none
   std::string name() const;
   // What is before the precision, and the size: "4096", "64x8192x512", "batched:16x512".
   std::string kernel_name() const;
@@ -29,7 +30,8 @@ struct Case {
 std::vector<Case> make_cases(const std::vector<Shape>& shapes,
                              const std::vector<Precision>& precisions, Device::Kind kind,
                              bool variants = false,
-                             const std::vector<Layout>& layouts = {Layout::nn});
+                             const std::vector<Layout>& layouts = {Layout::nn},
+                             const std::vector<Activation>& activations = {Activation::none});
 
 // The default: precisions with a kernel of this project, without those that run at another's rate
 // (FP16 at that of BF16, the other FP8 precisions at that of E4M3), so that the suite takes

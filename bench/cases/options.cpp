@@ -98,9 +98,10 @@ std::string names_of_precisions() {
   for (const PrecisionTraits& traits : kPrecisions) names.emplace_back(traits.name);
   return list_of(names);
 }
-std::string names_of_layouts() {
+template <typename T>
+std::string names_of(const T& all) {
   std::vector<std::string> names;
-  for (const Layout layout : kLayouts) names.emplace_back(name_of(layout));
+  for (const auto each : all) names.emplace_back(name_of(each));
   return list_of(names);
 }
 
@@ -111,7 +112,7 @@ auto items(const char* kind, std::optional<T> (*named)(std::string_view), std::s
     std::vector<T> found;
     for (const std::string& item : parts_of(value)) {
       const std::optional<T> one = named(item);
-      if (!one) refuse(std::string("a ") + kind + " (" + known + ")", item);
+      if (!one) refuse((kind[0] == 'e' ? "an " : "a ") + (kind + (" (" + known + ")")), item);
       found.push_back(*one);
     }
     if (found.empty()) refuse(std::string("a list of ") + kind + "s", value);
@@ -177,8 +178,13 @@ const std::vector<Option>& table() {
        "of " + names_of_precisions(),
        to(&Options::precisions, items("precision", precision_named, names_of_precisions()))},
       {kWhat, "layouts", "LIST", "nn",
-       "of " + names_of_layouts() + ": A's letter, then B's; n is row-major, t is transposed",
-       to(&Options::layouts, items("layout", layout_named, names_of_layouts()))},
+       "of " + names_of(kLayouts) + ": A's letter, then B's; n is row-major, t is transposed",
+       to(&Options::layouts, items("layout", layout_named, names_of(kLayouts)))},
+      {kWhat, "epilogues", "LIST", "none",
+       "of " + names_of(kActivations) +
+           ": before C is stored, add a bias to its columns, then apply GELU in its tanh form; or "
+           "add another matrix",
+       to(&Options::epilogues, items("epilogue", activation_named, names_of(kActivations)))},
       {kWhat, "variants", "default|all", "default",
        "tunable kernels with their default parameters, or with every point of their tuning space",
        to(&Options::variants, choice<bool>("default|all"))},

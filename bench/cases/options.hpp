@@ -10,6 +10,7 @@
 #include "bench/peaks/peaks.hpp"
 #include "bench/timing/timing.hpp"
 #include "bench/verification/fill.hpp"
+#include "kernels/epilogue.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/precision.hpp"
 
@@ -31,6 +32,7 @@ struct Options {
   std::string shapes;                 // empty: the usual ones
   std::vector<Precision> precisions;  // empty: the usual ones of the device
   std::vector<Layout> layouts;        // empty: nn
+  std::vector<Activation> epilogues;  // empty: none
   bool variants = false;              // the points of tuning spaces too
   Fill fill = Fill::uniform;
   std::uint64_t seed = 1;

@@ -46,7 +46,7 @@ std::optional<std::string> launch_once(Backend& backend, const NegativeControl::
   auto* expected = reinterpret_cast<double*>(reference.get());
   double* const magnitude = expected + elements_of_c(p);
   Operands operands{a.get(), b.get(), c.get()};
-  Buffer a_scales, b_scales;
+  Buffer a_scales, b_scales, added;
   if (has_scales(p.precision)) {
     const auto scales = [&](Buffer& memory, std::int64_t count, std::uint64_t seed) {
       memory = backend.allocate(count * static_cast<std::int64_t>(sizeof(float)));
@@ -57,11 +57,16 @@ std::optional<std::string> launch_once(Backend& backend, const NegativeControl::
     operands.a_scales = scales(a_scales, scales_of_a(p), 3);
     operands.b_scales = scales(b_scales, scales_of_b(p), 4);
   }
+  if (const std::int64_t count = elements_of_bias(p) + elements_of_residual(p); count > 0) {
+    added = backend.allocate(count * traits.output_bytes);
+    backend.fill(added.get(), traits.output, count, Fill::uniform, 5);
+    (p.activation == Activation::residual ? operands.residual : operands.bias) = added.get();
+  }
   backend.reference(p, operands, expected, magnitude);
 
   backend.run(prepare(p, backend.device(), operands));
   // Reads all of C, so that initcheck finds unwritten elements.
-  return complaint(p, backend.judge(p, c.get(), expected, magnitude, bound_for(p)));
+  return complaint(p, backend.judge(p, operands, expected, magnitude, bound_for(p)));
 }
 
 bool is_ours(const RegisteredKernel& kernel) {
@@ -87,7 +92,7 @@ void require_ours(std::string_view name) {
 int run_kernel(Backend& backend, std::string_view name) {
   int runs = 0, wrong = 0;
   for (const Shape& shape : kShapes)
-    for (const Case& one : make_cases({shape}, {}, Device::Kind::gpu, true, {})) {
+    for (const Case& one : make_cases({shape}, {}, Device::Kind::gpu, true, {}, {})) {
       const RegisteredKernel& kernel = *one.kernel;
       if (!is_ours(kernel) || kernel.name != name) continue;
       if (kernel.unsupported && kernel.unsupported(one.problem, backend.device())) continue;

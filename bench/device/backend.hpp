@@ -78,8 +78,8 @@ class Backend {
   // and column j is flipped (Signs::flips).
   virtual void flip(void* matrices, ElementType type, std::int64_t count, std::int64_t rows,
                     std::int64_t columns, const Signs& signs) = 0;
-  // Enqueues new values for A, B and their scales of each set, which depend on the seed, the set
-  // and the place alone (verification/renewal.hpp), and NaN for C.
+  // Enqueues new values for all that is read of each set, which depend on the seed, the set and the
+  // place alone (verification/renewal.hpp), and NaN for C.
   virtual void renew(const RingMemory& ring, std::uint64_t seed) = 0;
   // Enqueues the check of the sets at these places, at most kMostPlaces, whose values are by that
   // seed: C holds their product (some elements exactly, all rows by Freivalds' check), A, B and the
@@ -99,8 +99,8 @@ class Backend {
   // which are stored in the problem's layout, with their scales.
   virtual void reference(const Problem& p, const Operands& operands, double* expected,
                          double* magnitude) = 0;
-  // The product is that of operands without signs.
-  virtual Verdict judge(const Problem& p, const void* c, const double* expected,
+  // C of the set; the product, without the epilogue, is that of operands without signs.
+  virtual Verdict judge(const Problem& p, const Operands& set, const double* expected,
                         const double* magnitude, const Bound& bound, const Signs& signs = {}) = 0;
 
   // Freivalds' check, where the FP64 product is too large or takes too long

@@ -303,7 +303,7 @@ class CudaBackend : public Backend {
     const auto each = static_cast<std::int64_t>(sizeof(RowCheck)) * (rows_of_c(p) + rows_of_b(p));
     constexpr std::int64_t kScratchBytes = 64 << 20;
     const auto at_once = std::clamp(kScratchBytes / each, std::int64_t{1}, std::ssize(places));
-    if (!all_exactly(p)) reserve_rows(at_once * (rows_of_c(p) + rows_of_b(p)));
+    if (checks_rows(p)) reserve_rows(at_once * (rows_of_c(p) + rows_of_b(p)));
     Findings* const findings = reserve_findings();
     check(cudaMemsetAsync(findings, 0, sizeof(Findings) * places.size(), stream_));
     const auto each_chunk = [&](auto&& step) {
@@ -328,7 +328,7 @@ class CudaBackend : public Backend {
         compare_operands_kernel<T>
             <<<dim3(blocks_for(at.a_bytes + at.b_bytes, count), count), 256, 0, stream_>>>(
                 p, sets, ring.fill, seed, found);
-        if (!all_exactly(p)) check_rows<T>(p, sets, count, secret, found);
+        if (checks_rows(p)) check_rows<T>(p, sets, count, secret, found);
       });
       const auto guard = [&](std::int64_t from, std::int64_t to) {
         compare_guard_kernel<<<dim3(blocks_for(8 * (to - from), count), count), 256, 0, stream_>>>(
@@ -376,12 +376,12 @@ class CudaBackend : public Backend {
     finish();
   }
 
-  Verdict judge(const Problem& p, const void* c, const double* expected, const double* magnitude,
-                const Bound& bound, const Signs& signs) override {
+  Verdict judge(const Problem& p, const Operands& set, const double* expected,
+                const double* magnitude, const Bound& bound, const Signs& signs) override {
     auto* partial = reinterpret_cast<Verdict*>(verdicts_.get());
     with_type(traits_of(p.precision).output, [&]<typename T>(T) {
-      judge_kernel<<<blocks(), kJudges, 0, stream_>>>(Products(p), static_cast<const T*>(c),
-                                                      expected, magnitude, bound, signs, partial);
+      judge_kernel<<<blocks(), kJudges, 0, stream_>>>(Products(p), written<T>(set), expected,
+                                                      magnitude, bound, signs, partial);
     });
     return merged();
   }
@@ -401,7 +401,7 @@ class CudaBackend : public Backend {
       const Verdict rows = verdict_of(found, p, OperandLayout(p));
       judge_exactly_kernel<<<blocks(), kJudges, 0, stream_>>>(
           p, static_cast<const T*>(operands.a), static_cast<const T*>(operands.b),
-          scales_of(operands), static_cast<const Out<T>*>(operands.c), bound_for(p), secret,
+          scales_of(operands), written<Out<T>>(operands), bound_for(p), secret,
           rows.first_wrong_row, reinterpret_cast<Verdict*>(verdicts_.get()));
       verdict = merged();
       verdict.merge(rows);
@@ -507,7 +507,7 @@ class CudaBackend : public Backend {
     project_a_kernel<T><<<dim3(row_blocks(rows_of_c(p)), count), kRowThreads, 0, stream_>>>(
         p, sets, b_rows, share_of_size(p), rows);
     judge_rows_kernel<Out<T>><<<dim3(row_blocks(rows_of_c(p)), count), kRowThreads, 0, stream_>>>(
-        p, sets, secret, rows, found);
+        p, sets, secret, rows, share_of_added(p), found);
   }
   void finish() { stream_.finish(); }
   // The verdicts of all blocks.

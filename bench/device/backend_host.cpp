@@ -254,20 +254,20 @@ class HostBackend : public Backend {
     });
   }
 
-  Verdict judge(const Problem& problem, const void* c_, const double* expected,
+  Verdict judge(const Problem& problem, const Operands& set, const double* expected,
                 const double* magnitude, const Bound& bound, const Signs& signs) override {
     const Products p(problem);
     Verdict verdict;
     with_type(traits_of(p.precision).output, [&]<typename T>(T) {
-      const auto* c = static_cast<const T*>(c_);
+      const auto c = written<T>(set);
 #pragma omp parallel if (elements_of_c(p) > kWorthThreads)
       {
         Verdict part;
 #pragma omp for nowait
         for (std::int64_t i = 0; i < elements_of_c(p); ++i) {
           const Place at = place_in_c(p, i);
-          part.add(i, as_double(c[i]), signs.at(at.row, at.column) * expected[i], magnitude[i],
-                   bound);
+          add_element(part, p, i, c, signs.at(at.row, at.column) * expected[i], magnitude[i], bound,
+                      as_double);
         }
 #pragma omp critical
         verdict.merge(part);
@@ -281,7 +281,7 @@ class HostBackend : public Backend {
     const Products p(problem);
     Verdict verdict;
     with_type(traits_of(p.precision).input, [&]<typename T>(T) {
-      const auto* c = static_cast<const Out<T>*>(operands.c);
+      const auto c = written<Out<T>>(operands);
       verdict = wrong_rows<T>(p, operands, c, secret);
       const Bound bound = bound_for(p);
       const std::int64_t row = verdict.first_wrong_row, count = exact_count(p, row);
@@ -349,13 +349,15 @@ class HostBackend : public Backend {
     const Operands set = ring.operands(which);
     const RenewedSet values(seed, which);
     const SparseLines sparse(p, values);
-    const auto fill = [&](const void* matrix, std::int64_t count, std::uint64_t from) {
-      auto* to = static_cast<T*>(const_cast<void*>(matrix));
-      for_each_renewed<T>(ring.fill, from, count,
-                          [=](std::int64_t at, T value) { to[at] = value; });
+    const auto fill = [&]<typename E>(E, const void* matrix, std::int64_t count,
+                                      std::uint64_t from) {
+      auto* to = static_cast<E*>(const_cast<void*>(matrix));
+      for_each_renewed<E>(ring.fill, from, count,
+                          [=](std::int64_t at, E value) { to[at] = value; });
       return to;
     };
-    T *a = fill(set.a, elements_of_a(p), values.a), *b = fill(set.b, elements_of_b(p), values.b);
+    T *a = fill(T{}, set.a, elements_of_a(p), values.a),
+      *b = fill(T{}, set.b, elements_of_b(p), values.b);
     const Problem one = p.product(sparse.which);
     a += p.before_a(sparse.which);
     b += p.before_b(sparse.which);
@@ -366,6 +368,8 @@ class HostBackend : public Backend {
     }
     fill_scales(set.a_scales, scales_of_a(p), ring.fill, values.a_scales);
     fill_scales(set.b_scales, scales_of_b(p), ring.fill, values.b_scales);
+    fill(Out<T>{}, set.bias, elements_of_bias(p), values.bias);
+    fill(Out<T>{}, set.residual, elements_of_residual(p), values.residual);
     poison(set.c, ring.layout().c_bytes);
   }
 
@@ -401,13 +405,15 @@ class HostBackend : public Backend {
 
   template <typename T>
   static Verdict check_set(const RingMemory& ring, std::uint64_t seed, std::int64_t place,
-                           const Out<T>* c, std::uint64_t secret) {
+                           const Out<T>* copied, std::uint64_t secret) {
     const Products p(ring.problem);
     const RenewedSet values(seed, place);
     const SparseLines sparse(p, values);
     const Operands set = ring.operands(place);
     const auto *a = static_cast<const T*>(set.a), *b = static_cast<const T*>(set.b);
     const Scales scales = scales_of(set);
+    auto c = written<Out<T>>(set);
+    c.c = copied;
     const Bound bound = bound_for_element(p), narrow = bound_for_sparse(p);
     const std::int64_t count = checked_elements(p);
     Verdict verdict = over(count, count * p.k, [&](Verdict& part, std::int64_t which) {
@@ -421,13 +427,13 @@ class HostBackend : public Backend {
     for (std::int64_t i = 0; sparse.column >= 0 && i < p.rows(sparse.which); ++i)
       add_sparse(verdict, p, a, b, scales, c, narrow, sparse.of_column, sparse.which, i,
                  sparse.column, as_double);
-    if (!all_exactly(p)) verdict.merge(wrong_rows<T>(p, set, c, secret));
+    if (checks_rows(p)) verdict.merge(wrong_rows<T>(p, set, c, secret));
     verdict.by_rows = true;
     // A zero of the sparse row or column is written over another value.
-    const auto differ = [&](const T* matrix, std::int64_t elements, std::uint64_t from,
-                            auto&& is_zeroed) {
+    const auto differ = [&]<typename E>(const E* matrix, std::int64_t elements, std::uint64_t from,
+                                        auto&& is_zeroed) {
       std::atomic<bool> found = false;
-      for_each_renewed<T>(ring.fill, from, elements, [&](std::int64_t at, T value) {
+      for_each_renewed<E>(ring.fill, from, elements, [&](std::int64_t at, E value) {
         const double now = as_double(matrix[at]);
         if (!(now == as_double(value)) && !(now == 0 && is_zeroed(at))) found = true;
       });
@@ -439,12 +445,16 @@ class HostBackend : public Backend {
         found = found || !(all[at] == scale_value(ring.fill, from, at));
       return found;
     };
-    verdict.inputs_changed = differ(a, elements_of_a(p), values.a,
-                                    [&](std::int64_t at) { return sparse.zeroes_a(p, at); }) ||
-                             differ(b, elements_of_b(p), values.b,
-                                    [&](std::int64_t at) { return sparse.zeroes_b(p, at); }) ||
-                             scales_differ(scales.a, scales_of_a(p), values.a_scales) ||
-                             scales_differ(scales.b, scales_of_b(p), values.b_scales);
+    const auto no_zeros = [](std::int64_t) { return false; };
+    verdict.inputs_changed =
+        differ(a, elements_of_a(p), values.a,
+               [&](std::int64_t at) { return sparse.zeroes_a(p, at); }) ||
+        differ(b, elements_of_b(p), values.b,
+               [&](std::int64_t at) { return sparse.zeroes_b(p, at); }) ||
+        differ(c.bias, elements_of_bias(p), values.bias, no_zeros) ||
+        differ(c.residual, elements_of_residual(p), values.residual, no_zeros) ||
+        scales_differ(scales.a, scales_of_a(p), values.a_scales) ||
+        scales_differ(scales.b, scales_of_b(p), values.b_scales);
     const std::byte* const base = ring.base + place * ring.layout().total;
     verdict.outside_bytes = ring.layout().outside_bytes(
         [=](std::int64_t from, std::int64_t to) { return std::span(base + from, base + to); });
@@ -453,7 +463,7 @@ class HostBackend : public Backend {
 
   // By Freivalds' check.
   template <typename T>
-  static Verdict wrong_rows(const Products& p, const Operands& operands, const Out<T>* c,
+  static Verdict wrong_rows(const Products& p, const Operands& operands, const Written<Out<T>>& c,
                             std::uint64_t secret) {
     const auto *a = static_cast<const T*>(operands.a), *b = static_cast<const T*>(operands.b);
     const Scales scales = scales_of(operands);
@@ -468,13 +478,15 @@ class HostBackend : public Backend {
         b_rows[l].size = std::sqrt(b_rows[l].size);
       }
     });
-    const double share = share_of_size(p);
+    const double share = share_of_size(p), of_added = share_of_added(p);
     std::vector<char> wrong_row(rows_of_c(p));
     in_threads(rows_of_c(p), rows_of_c(p) * (p.k + p.n), [&](std::int64_t from, std::int64_t end) {
       for (std::int64_t i = from; i < end; ++i) {
         RowCheck row = project_a(p, a, scales, b_rows.data(), i, 0, 1, as_double);
         row.size *= share;
-        wrong_row[i] = row_is_right(project_c(p, c, i, 0, 1, x, as_double), row) ? 0 : 1;
+        RowCheck found = project_c(p, c, i, 0, 1, x, as_double);
+        found.size = of_added * std::sqrt(found.size);
+        wrong_row[i] = row_is_right(found, row) ? 0 : 1;
       }
     });
     const auto wrong = std::ranges::count(wrong_row, 1);

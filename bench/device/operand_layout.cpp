@@ -22,6 +22,8 @@ OperandLayout::OperandLayout(const Problem& p) {
   b_bytes = elements_of_b(p) * traits.input_bytes;
   a_scales_bytes = scales_of_a(p) * static_cast<std::int64_t>(sizeof(float));
   b_scales_bytes = scales_of_b(p) * static_cast<std::int64_t>(sizeof(float));
+  bias_bytes = elements_of_bias(p) * traits.output_bytes;
+  residual_bytes = elements_of_residual(p) * traits.output_bytes;
   c_bytes = elements_of_c(p) * traits.output_bytes;
   const auto behind = [](std::int64_t at, std::int64_t bytes) {
     return bytes == 0 ? at : at + aligned(bytes) + kGuardBytes;
@@ -30,7 +32,9 @@ OperandLayout::OperandLayout(const Problem& p) {
   b = behind(a, a_bytes);
   a_scales = behind(b, b_bytes);
   b_scales = behind(a_scales, a_scales_bytes);
-  c = behind(b_scales, b_scales_bytes);
+  bias = behind(b_scales, b_scales_bytes);
+  residual = behind(bias, bias_bytes);
+  c = behind(residual, residual_bytes);
   total = c + aligned(c_bytes) + last_guard_bytes(p);
 }
 

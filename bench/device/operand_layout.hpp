@@ -1,7 +1,7 @@
 // Where the matrices of operand sets lie. Each set is: guard, A, guard, B, guard, C, guard; between
-// B and C the scales of A, guard, the scales of B, guard, where the problem has any. The guards are
-// NaN (-1 in integers): reads beyond a matrix make the result wrong, and writes there are found.
-// The last one has room for a tile that is not cut at the end of C.
+// B and C the scales of A and of B, the bias and the residual, each with a guard, where the problem
+// has any. The guards are NaN (-1 in integers): reads beyond a matrix make the result wrong, and
+// writes there are found. The last one has room for a tile that is not cut at the end of C.
 #pragma once
 
 #include <algorithm>
@@ -19,26 +19,34 @@ constexpr std::int64_t kGuardBytes = 16 << 10;
 
 // Offsets of the matrices of a set in its memory, and the bytes of each and of the whole.
 struct OperandLayout {
-  std::int64_t a_bytes, b_bytes, a_scales_bytes, b_scales_bytes, c_bytes;
-  std::int64_t a, b, a_scales, b_scales, c, total;
+  std::int64_t a_bytes, b_bytes, a_scales_bytes, b_scales_bytes, bias_bytes, residual_bytes,
+      c_bytes;
+  std::int64_t a, b, a_scales, b_scales, bias, residual, c, total;
   explicit OperandLayout(const Problem& p);
   // At least the whole, of shapes too whose bytes overflow an integer.
   static double most_bytes(const Problem& p);
 
   // From and to, in bytes.
-  std::array<std::pair<std::int64_t, std::int64_t>, 5> guards_before_c() const {
+  std::array<std::pair<std::int64_t, std::int64_t>, 7> guards_before_c() const {
     return {{{0, a},
              {a + a_bytes, b},
              {b + b_bytes, a_scales},
              {a_scales + a_scales_bytes, b_scales},
-             {b_scales + b_scales_bytes, c}}};
+             {b_scales + b_scales_bytes, bias},
+             {bias + bias_bytes, residual},
+             {residual + residual_bytes, c}}};
   }
   Operands at(std::byte* base) const {
-    const auto scales = [&](std::int64_t offset, std::int64_t bytes) {
-      return bytes == 0 ? nullptr : reinterpret_cast<const float*>(base + offset);
+    const auto found = [&](std::int64_t offset, std::int64_t bytes) {
+      return bytes == 0 ? nullptr : base + offset;
     };
-    return {base + a, base + b, base + c, scales(a_scales, a_scales_bytes),
-            scales(b_scales, b_scales_bytes)};
+    return {base + a,
+            base + b,
+            base + c,
+            reinterpret_cast<const float*>(found(a_scales, a_scales_bytes)),
+            reinterpret_cast<const float*>(found(b_scales, b_scales_bytes)),
+            found(bias, bias_bytes),
+            found(residual, residual_bytes)};
   }
 
   // Where the guards of a set are no longer as they were written, from C's end on or before C

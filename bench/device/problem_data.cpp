@@ -82,17 +82,21 @@ ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uin
   backend.reference(p, sets_[0], expected, expected + count);
 }
 
-// The same values and scales in each set but for the values' signs: one product serves all.
+// The same values and scales in each set but for the values' signs: one product serves all. What an
+// epilogue adds differs.
 void ProblemData::fill_sets() {
   const Problem& p = problem_;
   const Products products(p);
-  const ElementType input = traits_of(p.precision).input;
+  const ElementType input = traits_of(p.precision).input, output = traits_of(p.precision).output;
   for (std::int64_t set = 0; set < std::ssize(sets_); ++set) {
     const Operands& to = sets_[set];
     backend_.fill(const_cast<void*>(to.a), input, elements_of_a(p), fill_, 2 * seed_);
     backend_.fill(const_cast<void*>(to.b), input, elements_of_b(p), fill_, 2 * seed_ + 1);
     backend_.fill_scales(to.a_scales, scales_of_a(p), fill_, mixed_bits(2 * seed_));
     backend_.fill_scales(to.b_scales, scales_of_b(p), fill_, mixed_bits(2 * seed_ + 1));
+    const std::uint64_t added = random_bits(seed_, static_cast<std::uint64_t>(set));
+    backend_.fill(const_cast<void*>(to.bias), output, elements_of_bias(p), fill_, added);
+    backend_.fill(const_cast<void*>(to.residual), output, elements_of_residual(p), fill_, added);
     const Signs signs = signs_of(set);
     if (signs.of_rows == 0) continue;
     const auto flip = [&](const void* matrices, bool transposed, std::int64_t count,
@@ -121,8 +125,8 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
   Verdict verdict;
   for (std::int64_t set = 0; set < count; ++set) {
     verdict.merge(compared_with_ == Reference::product
-                      ? backend_.judge(p, sets_[set].c, expected, expected + elements_of_c(p),
-                                       bound, signs_of(set))
+                      ? backend_.judge(p, sets_[set], expected, expected + elements_of_c(p), bound,
+                                       signs_of(set))
                       : backend_.judge_rows(p, sets_[set], secret_bits()));
     const std::byte* const base = memory_[set].get();
     verdict.merge({.outside_bytes = layout.outside_bytes([&](std::int64_t from, std::int64_t to) {
@@ -137,14 +141,14 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
 
 std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
   constexpr std::int64_t kMostElements = 1 << 25;
-  if (compared_with_ == Reference::rows) return "";
+  if (compared_with_ == Reference::rows || p.activation != Activation::none) return "";
   const auto* expected = reinterpret_cast<const double*>(reference_.get());
   const Bound bound = bound_for(p);
   std::int64_t set = 0;
   Verdict verdict;
   while (set < count && verdict.wrong == 0) {
-    verdict = backend_.judge(p, sets_[set].c, expected, expected + elements_of_c(p), bound,
-                             signs_of(set));
+    verdict =
+        backend_.judge(p, sets_[set], expected, expected + elements_of_c(p), bound, signs_of(set));
     if (verdict.wrong == 0) ++set;
   }
   if (set == count) return "";  // only the memory around C is wrong
@@ -184,9 +188,9 @@ bool ProblemData::serves(const Problem& p, std::int64_t sets) const {
   const PrecisionTraits &mine = traits_of(problem_.precision), &theirs = traits_of(p.precision);
   return std::ssize(sets_) >= sets && problem_.m == p.m && problem_.n == p.n && problem_.k == p.k &&
          problem_.batch == p.batch && problem_.tokens == p.tokens &&
-         problem_.tokens_seed == p.tokens_seed && problem_.layout == p.layout &&
-         mine.input == theirs.input && mine.output == theirs.output &&
-         has_scales(mine.precision) == has_scales(theirs.precision);
+         problem_.tokens_seed == p.tokens_seed && problem_.activation == p.activation &&
+         problem_.layout == p.layout && mine.input == theirs.input &&
+         mine.output == theirs.output && has_scales(mine.precision) == has_scales(theirs.precision);
 }
 
 std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p, Reference reference,

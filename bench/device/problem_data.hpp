@@ -36,7 +36,8 @@ class ProblemData {
   // same type.
   Verdict judge(const Problem& p, std::int64_t count) const;
   // What the wrong elements of the first C that is wrong have in common (wrong_pattern.hpp); empty
-  // if there are none, for a C that is too large to be looked at, and after Freivalds' check.
+  // if there are none, for a C that is too large to be looked at, after Freivalds' check, and with
+  // an epilogue.
   std::string pattern(const Problem& p, std::int64_t count) const;
   // As many sets, the same operands and the same product, whatever the arithmetic.
   bool serves(const Problem& p, std::int64_t sets = 1) const;

@@ -66,9 +66,9 @@ class ForwardingBackend : public Backend {
     real_.flip(matrices, type, count, rows, columns, signs);
   }
   void finish_all() override { real_.finish_all(); }
-  Verdict judge(const Problem& p, const void* c, const double* expected, const double* magnitude,
-                const Bound& bound, const Signs& signs) override {
-    return real_.judge(p, c, expected, magnitude, bound, signs);
+  Verdict judge(const Problem& p, const Operands& set, const double* expected,
+                const double* magnitude, const Bound& bound, const Signs& signs) override {
+    return real_.judge(p, set, expected, magnitude, bound, signs);
   }
   Verdict judge_rows(const Problem& p, const Operands& operands, std::uint64_t secret) override {
     return real_.judge_rows(p, operands, secret);

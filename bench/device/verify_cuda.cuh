@@ -60,6 +60,13 @@ __global__ void reference_kernel(Problem p, const T* a, const T* b, Scales scale
     }
 }
 
+struct AsDouble {
+  template <typename T>
+  __device__ double operator()(T value) const {
+    return as_double(value);
+  }
+};
+
 constexpr int kJudges = 256;  // threads a block; one partial verdict each block
 
 // The verdicts of a block's threads as one.
@@ -75,14 +82,16 @@ __device__ inline void merge_block(const Verdict& mine, Verdict* verdicts) {
 }
 
 template <typename T>
-__global__ void judge_kernel(const __grid_constant__ Products p, const T* c, const double* expected,
-                             const double* magnitude, Bound bound, Signs signs, Verdict* verdicts) {
+__global__ void judge_kernel(const __grid_constant__ Products p, Written<T> c,
+                             const double* expected, const double* magnitude, Bound bound,
+                             Signs signs, Verdict* verdicts) {
   Verdict verdict;
   const std::int64_t stride = std::int64_t{gridDim.x} * kJudges;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kJudges + threadIdx.x; i < elements_of_c(p);
        i += stride) {
     const Place at = place_in_c(p, i);
-    verdict.add(i, as_double(c[i]), signs.at(at.row, at.column) * expected[i], magnitude[i], bound);
+    add_element(verdict, p, i, c, signs.at(at.row, at.column) * expected[i], magnitude[i], bound,
+                AsDouble{});
   }
   merge_block(verdict, verdicts);
 }
@@ -107,13 +116,6 @@ __device__ inline RowCheck sum_of_warp(RowCheck row) {
   return row;
 }
 
-struct AsDouble {
-  template <typename T>
-  __device__ double operator()(T value) const {
-    return as_double(value);
-  }
-};
-
 // Operand sets of a check: one for each blockIdx.y.
 struct Places : Operands {
   std::int64_t stride;  // in bytes, from a set to the next
@@ -126,6 +128,11 @@ struct Places : Operands {
   }
   __device__ Scales scales() const {
     return a_scales == nullptr ? Scales{} : Scales{of<float>(a_scales), of<float>(b_scales)};
+  }
+  template <typename T>
+  __device__ Written<T> written() const {
+    return {of<T>(c), bias == nullptr ? nullptr : of<T>(bias),
+            residual == nullptr ? nullptr : of<T>(residual)};
   }
 };
 
@@ -174,11 +181,12 @@ __global__ void project_a_kernel(const __grid_constant__ Products p, Places sets
 
 template <typename T>
 __global__ void judge_rows_kernel(Problem p, Places sets, std::uint64_t secret,
-                                  const RowCheck* rows, Findings* findings) {
+                                  const RowCheck* rows, double share_of_added, Findings* findings) {
   const std::int64_t i = warp_index();
   if (i >= rows_of_c(p)) return;
-  const RowCheck row = sum_of_warp(project_c(p, sets.of<T>(sets.c), i, threadIdx.x % kWarp, kWarp,
-                                             SecretSigns{secret}, AsDouble{}));
+  RowCheck row = sum_of_warp(project_c(p, sets.written<T>(), i, threadIdx.x % kWarp, kWarp,
+                                       SecretSigns{secret}, AsDouble{}));
+  row.size = share_of_added * sqrt(row.size);
   if (threadIdx.x % kWarp != 0 || row_is_right(row, rows[blockIdx.y * rows_of_c(p) + i])) return;
   Findings& found = findings[blockIdx.y];
   atomicAdd(&found.wrong_rows, 1ULL);
@@ -187,7 +195,7 @@ __global__ void judge_rows_kernel(Problem p, Places sets, std::uint64_t secret,
 
 template <typename In>
 __global__ void judge_exactly_kernel(const __grid_constant__ Products p, const In* a, const In* b,
-                                     Scales scales, const Out<In>* c, Bound bound,
+                                     Scales scales, Written<Out<In>> c, Bound bound,
                                      std::uint64_t secret, std::int64_t wrong_row,
                                      Verdict* verdicts) {
   Verdict verdict;
@@ -205,7 +213,7 @@ __global__ void check_elements_kernel(const __grid_constant__ Products p, Places
                                       std::uint64_t seed, Bound bound, Bound narrow,
                                       std::uint64_t secret, Findings* findings) {
   const auto *a = sets.of<In>(sets.a), *b = sets.of<In>(sets.b);
-  const auto* c = sets.of<Out<In>>(sets.c);
+  const auto c = sets.written<Out<In>>();
   const Scales scales = sets.scales();
   const SparseLines sparse(p, RenewedSet(seed, sets.at[blockIdx.y]));
   Verdict verdict;
@@ -225,8 +233,8 @@ __global__ void check_elements_kernel(const __grid_constant__ Products p, Places
     expected = sum_of_warp(expected);
     magnitude = sum_of_warp(magnitude);
     if (lane == 0)
-      verdict.add(index, as_double(c[index]), expected, magnitude,
-                  sparse.has(p, index) ? narrow : bound);
+      add_element(verdict, p, index, c, expected, magnitude, sparse.has(p, index) ? narrow : bound,
+                  AsDouble{});
   }
   const std::int64_t first = std::int64_t{blockIdx.x} * kJudges + threadIdx.x,
                      stride = std::int64_t{gridDim.x} * kJudges;
@@ -305,6 +313,10 @@ __global__ void renew_kernel(Problem p, Fill fill, std::byte* base, OperandLayou
                  [&](std::int64_t i) { a_scales[i] = scale_value(fill, values.a_scales, i); });
   for_each_scale(scales_of_b(p),
                  [&](std::int64_t i) { b_scales[i] = scale_value(fill, values.b_scales, i); });
+  renew_matrix(reinterpret_cast<Out<In>*>(set + layout.bias), elements_of_bias(p), fill,
+               values.bias);
+  renew_matrix(reinterpret_cast<Out<In>*>(set + layout.residual), elements_of_residual(p), fill,
+               values.residual);
 }
 
 template <typename In>
@@ -360,6 +372,11 @@ __global__ void compare_operands_kernel(const __grid_constant__ Products p, Plac
   for_each_scale(scales_of_b(p), [&](std::int64_t i) {
     if (!(scales.b[i] == scale_value(fill, values.b_scales, i))) atomicAdd(differing, 1ULL);
   });
+  const auto no_zeros = [](std::int64_t) { return false; };
+  const auto added = sets.written<Out<In>>();
+  compare_matrix(added.bias, elements_of_bias(p), fill, values.bias, no_zeros, differing);
+  compare_matrix(added.residual, elements_of_residual(p), fill, values.residual, no_zeros,
+                 differing);
 }
 
 // Bytes `from` to `to` of each set, which are a guard.

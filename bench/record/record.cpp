@@ -378,6 +378,7 @@ json Results::to_json(const Row& row) const {
     std::adjacent_difference(starts.begin(), starts.end(), starts.begin());
     all["group_rows"] = std::vector(starts.begin() + 1, starts.end());
   }
+  if (p.activation != Activation::none) all["epilogue"] = name_of(p.activation);
   all.update(json_of(row));
   if (row.verdict)
     all["verification"].update({{"passed", row.verdict->passed()},

@@ -50,7 +50,8 @@ json json_of(const Case& which) {
           {"k", p.k},
           {"batch_count", p.batch},
           {"tokens", p.tokens},
-          {"tokens_seed", p.tokens_seed}};
+          {"tokens_seed", p.tokens_seed},
+          {"epilogue", name_of(p.activation)}};
 }
 
 Case case_of(const json& which, Device::Kind kind) {
@@ -61,13 +62,16 @@ Case case_of(const json& which, Device::Kind kind) {
   });
   const auto precision = precision_named(text("precision"));
   const auto layout = layout_named(text("layout"));
-  if (kernel == registry().end() || !precision || !layout)
+  const auto activation = activation_named(text("epilogue"));
+  if (kernel == registry().end() || !precision || !layout || !activation)
     throw std::runtime_error("there is no case " + which.dump());
-  return {
+  Case found{
       &*kernel,
       problem_of({size("m"), size("n"), size("k"), which.at("batch_count").get<std::int32_t>(),
                   which.at("tokens").get<Tokens>(), which.at("tokens_seed").get<std::uint16_t>()},
                  *precision, *layout)};
+  found.problem.activation = *activation;
+  return found;
 }
 
 std::string answer_text(const std::string& token, const json& row, double kernel_seconds,

@@ -266,21 +266,24 @@ int run(int argc, char** argv) {
   const std::string versus = options.versus.value_or("");
   const bool users = !options.kernels.empty();
   const bool all_by_default = !users && options.shapes.empty() && options.precisions.empty() &&
-                              options.layouts.empty() && !options.variants &&
+                              options.layouts.empty() && options.epilogues.empty() &&
+                              !options.variants &&
                               google_flag(google_arguments, "filter").empty() &&
                               !google_switch(google_arguments, "list_tests");
   if (options.layouts.empty()) options.layouts = {Layout::nn};
+  if (options.epilogues.empty()) options.epilogues = {Activation::none};
   if (options.shapes.empty())
     options.shapes = !users ? "default" : device.kind == Device::Kind::gpu ? "4096" : "512";
   if (options.precisions.empty()) options.precisions = usual_precisions(device.kind);
   std::vector<Case> cases =
-      all_by_default ? default_suite(device.kind,
-                                     [&](const Case& one) {
-                                       return !one.kernel->unsupported ||
-                                              !one.kernel->unsupported(one.problem, device);
-                                     })
-                     : make_cases(parse_shapes(options.shapes, device.kind), options.precisions,
-                                  device.kind, options.variants, options.layouts);
+      all_by_default
+          ? default_suite(device.kind,
+                          [&](const Case& one) {
+                            return !one.kernel->unsupported ||
+                                   !one.kernel->unsupported(one.problem, device);
+                          })
+          : make_cases(parse_shapes(options.shapes, device.kind), options.precisions, device.kind,
+                       options.variants, options.layouts, options.epilogues);
   if (users && google_flag(google_arguments, "filter").empty())
     std::erase_if(cases, [](const Case& one) { return !one.kernel->is_users(); });
   const std::string out = google_flag(google_arguments, "out");

@@ -217,7 +217,7 @@ void Session::measure_library(const Case& which) {
       results_->library_rate(p) || std::ranges::count(without_library_, p) > 0)
     return;
   std::vector<Case> libraries =
-      make_cases({shape_of(p)}, {p.precision}, device().kind, false, {p.layout});
+      make_cases({shape_of(p)}, {p.precision}, device().kind, false, {p.layout}, {p.activation});
   std::erase_if(libraries, [](const Case& one) { return !one.kernel->is_library(); });
   if (const auto row = measure_fastest(std::move(libraries)))
     results_->set_library_rate(p, {row->which.kernel->label(), row->flop_per_second()});

@@ -44,6 +44,7 @@ std::string key_of(const Conditions& run, const Problem& p, const std::string& v
               versus,
               traits_of(p.precision).name,
               name_of(p.layout),
+              name_of(p.activation),
               name_of(shape_of(p)),
               static_cast<int>(run.options.fill),
               run.options.rotate,
@@ -201,7 +202,7 @@ json verdict_of(const Results& results, const Row& row, Baselines* baselines) {
                {"reason", passed ? json(nullptr) : json(reason)}};
   for (const char* key : {"kernel", "parameters", "file", "precision", "layout", "m", "n", "k"})
     line[key] = whole[key];
-  for (const char* key : {"batch_count", "tokens"})
+  for (const char* key : {"batch_count", "tokens", "epilogue"})
     if (whole.contains(key)) line[key] = whole[key];
   json versus, seconds, score;
   if (passed) {

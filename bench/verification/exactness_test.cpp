@@ -76,7 +76,8 @@ std::string complaint_about(Backend& backend, const Problem& p, const void* c,
   for (double& value : expected) value = rounded(output, value);
   const Buffer there = upload(backend, expected.data(), expected.size() * sizeof(double));
   const auto* reference = reinterpret_cast<const double*>(there.get());
-  return complaint(p, backend.judge(p, c, reference, reference, kExact)).value_or("");
+  return complaint(p, backend.judge(p, {.c = const_cast<void*>(c)}, reference, reference, kExact))
+      .value_or("");
 }
 
 enum class Whose { ours, libraries };

@@ -10,12 +10,15 @@
 // The functions are constexpr, so that the CPU and the GPU compute by the same lines. `lane` of
 // `lanes` threads takes every lanes-th element of a row; the sums of all lanes are added up.
 //
+// What an epilogue adds to C is subtracted from it first. GELU is not linear: it needs the product.
+//
 // In a batch the rows of A, of B and of C are numbered through all products.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
+#include "bench/verification/epilogue.hpp"
 #include "bench/verification/fill.hpp"
 #include "bench/verification/scales.hpp"
 #include "bench/verification/verdict.hpp"
@@ -91,24 +94,32 @@ inline double share_of_size(const Problem& p) {
          coarse;
 }
 
-// C x of row i.
+// C x of row i, without what the epilogue added; size is the sum of its squares.
 template <typename Out, typename X, typename Value>
-constexpr RowCheck project_c(const Problem& p, const Out* c, std::int64_t i, int lane, int lanes,
-                             X&& x, Value&& value_of) {
+constexpr RowCheck project_c(const Problem& p, const Written<Out>& c, std::int64_t i, int lane,
+                             int lanes, X&& x, Value&& value_of) {
   RowCheck row;
   for (std::int64_t j = lane; j < p.n; j += lanes) {
-    const double value = value_of(c[i * p.n + j]);
+    const double added = c.added(p, i * p.n + j, value_of),
+                 value = value_of(c.c[i * p.n + j]) - added;
     for (int v = 0; v < kVectors; ++v) row.sums[v] += x(j, v) * value;
+    row.size += added * added;
   }
   return row;
 }
 
-// Whether C x is as near to A (B x) as it must be; NaN is not.
+// What rounding a row of C may do to what was added, over its length.
+inline double share_of_added(const Problem& p) {
+  const PrecisionTraits& traits = traits_of(p.precision);
+  return 8 * (traits.accumulate_error + traits.output_error);
+}
+
+// Whether C x is as near to A (B x) as it must be; NaN is not. The sizes are what they may be off.
 constexpr bool row_is_right(const RowCheck& cx, const RowCheck& abx) {
   for (int v = 0; v < kVectors; ++v) {
     const double error =
         cx.sums[v] < abx.sums[v] ? abx.sums[v] - cx.sums[v] : cx.sums[v] - abx.sums[v];
-    if (!(error <= abx.size)) return false;
+    if (!(error <= abx.size + cx.size)) return false;
   }
   return true;
 }
@@ -134,7 +145,7 @@ constexpr double product_at(const Problem& p, const In* a, const In* b, const Sc
 // Judges the element of C with this row-major index by its exact value.
 template <typename In, typename Out, typename Value>
 constexpr void add_exactly(Verdict& verdict, const Products& p, const In* a, const In* b,
-                           const Scales& scales, const Out* c, const Bound& bound,
+                           const Scales& scales, const Written<Out>& c, const Bound& bound,
                            std::int64_t index, Value&& value_of) {
   const Place at = place_in_c(p, index);
   const Problem one = p.product(at.which);
@@ -146,7 +157,7 @@ constexpr void add_exactly(Verdict& verdict, const Products& p, const In* a, con
     expected += product;
     magnitude += product < 0 ? -product : product;
   }
-  verdict.add(index, value_of(c[index]), expected, magnitude, bound);
+  add_element(verdict, p, index, c, expected, magnitude, bound, value_of);
 }
 
 // The elements that are computed exactly: samples from all of C, or all of it where that is less,

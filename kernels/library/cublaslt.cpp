@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/epilogue.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/library/cublas.hpp"
 #include "kernels/parts/trial.hpp"
@@ -81,16 +82,8 @@ class Matmul {
     const std::int8_t fast = traits_of(p.precision).coarse_length == PrecisionTraits::kNoLimit;
     check(api().cublasLtMatmulDescSetAttribute(operation_.get(), CUBLASLT_MATMUL_DESC_FAST_ACCUM,
                                                &fast, sizeof fast));
-    if (!has_scales(p.precision)) return;
-    const auto set_mode = [&](cublasLtMatmulDescAttributes_t which, std::int32_t mode) {
-      knows_scales_ &= api().cublasLtMatmulDescSetAttribute(operation_.get(), which, &mode,
-                                                            sizeof mode) == CUBLAS_STATUS_SUCCESS;
-    };
-    set_mode(kAScaleMode, kScaleOf128x128);
-    set_mode(kBScaleMode, kScaleOf128);
-    // The heuristic wants aligned addresses, and does not read what is there.
-    const auto* const aligned = reinterpret_cast<const float*>(std::uintptr_t{256});
-    set_scales(aligned, aligned);
+    if (has_scales(p.precision)) ask_for_scales();
+    if (elements_of_bias(p) > 0) ask_for_bias();
   }
 
   const Problem& problem() const { return problem_; }
@@ -144,14 +137,28 @@ class Matmul {
 
   cublasStatus_t enqueue(const Operands& o, const cublasLtMatmulAlgo_t& algorithm, void* workspace,
                          Stream stream) const {
+    if (o.bias != nullptr) set_bias(o.bias);
     const cublas::Scalar one(mode_, 1), zero(mode_, 0);
     if (has_scales(problem_.precision)) set_scales(o.b_scales, o.a_scales);
     return api().cublasLtMatmul(library_.get(), operation_.get(), &one, o.b, b_.get(), o.a,
-                                a_.get(), &zero, o.c, c_.get(), o.c, c_.get(), &algorithm,
-                                workspace, kWorkspaceBytes, stream);
+                                a_.get(), o.residual == nullptr ? &zero : &one,
+                                o.residual == nullptr ? o.c : o.residual, c_.get(), o.c, c_.get(),
+                                &algorithm, workspace, kWorkspaceBytes, stream);
   }
 
  private:
+  void ask_for_scales() {
+    const auto set_mode = [&](cublasLtMatmulDescAttributes_t which, std::int32_t mode) {
+      knows_scales_ &= api().cublasLtMatmulDescSetAttribute(operation_.get(), which, &mode,
+                                                            sizeof mode) == CUBLAS_STATUS_SUCCESS;
+    };
+    set_mode(kAScaleMode, kScaleOf128x128);
+    set_mode(kBScaleMode, kScaleOf128);
+    // The heuristic wants aligned addresses, and does not read what is there.
+    const auto* const aligned = reinterpret_cast<const float*>(std::uintptr_t{256});
+    set_scales(aligned, aligned);
+  }
+
   // Of cuBLASLt's A and B, which are our B and A.
   void set_scales(const float* a, const float* b) const {
     const auto set = [&](cublasLtMatmulDescAttributes_t which, const float* scales) {
@@ -159,6 +166,21 @@ class Matmul {
     };
     set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, a);
     set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, b);
+  }
+
+  // The bias is of the rows of C^T. GELU is the tanh form.
+  void ask_for_bias() {
+    const cublasLtEpilogue_t epilogue = problem_.activation == Activation::bias
+                                            ? CUBLASLT_EPILOGUE_BIAS
+                                            : CUBLASLT_EPILOGUE_GELU_BIAS;
+    check(api().cublasLtMatmulDescSetAttribute(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                               &epilogue, sizeof epilogue));
+    set_bias(reinterpret_cast<const void*>(std::uintptr_t{256}));  // for the heuristic, as above
+  }
+
+  void set_bias(const void* bias) const {
+    check(api().cublasLtMatmulDescSetAttribute(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                               &bias, sizeof bias));
   }
 
   // Row-major, which cuBLASLt reads as the column-major transpose; one after another of a batch.
@@ -241,6 +263,12 @@ std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   };
   if (has_algorithm(p)) return std::nullopt;
   const std::string name(traits_of(p.precision).name);
+  if (p.activation != Activation::none) {
+    Problem plain = p;
+    plain.activation = Activation::none;
+    if (has_algorithm(plain))
+      return "cuBLASLt supports this size of " + name + " only without an epilogue";
+  }
   if (p.batch > 1 && has_algorithm(one_of(p)))
     return "cuBLASLt supports this size of " + name + " only without a batch";
   const auto even = [](std::int64_t size) { return (size + 15) / 16 * 16; };
@@ -267,6 +295,7 @@ Kernel variant(std::string_view name) {
                      Precision::s8, Precision::e4m3block},
       .layouts = {kLayouts.begin(), kLayouts.end()},
       .batches = Batches::also,
+      .activations = {kActivations.begin(), kActivations.end()},
       .unsupported = unsupported,
       .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
         return [o, plan = Plan::shared<kChoice>(p, device, o)](Stream stream) {

@@ -549,12 +549,13 @@ class Identity(NamedTuple):
     transfer: str | None
     batch_count: int = 1
     tokens: str | None = None
+    epilogue: str = "none"
 
     @property
     def label(self) -> str:
         """The part of the benchmark's name that tells the variant."""
         transfer = f"EndToEnd/{self.transfer}/" if self.transfer else ""
-        return transfer + variant(self.kernel, self.parameters, self.layout)
+        return transfer + variant(self.kernel, self.parameters, self.layout, self.epilogue)
 
     @property
     def shape(self) -> str:
@@ -587,6 +588,7 @@ class Row:
     batch_count: Count = 1  # products of this size, whose matrices are one after another
     tokens: str | None = None  # how the rows of groups are shared out, with a seed if not 0
     group_rows: tuple[Whole, ...] = ()  # of each group; m is their mean
+    epilogue: Literal["none", "bias", "bias-gelu", "residual"] = "none"  # before C is stored
     repetition: Whole = 0
     flop: Positive  # 2 m n k, of all products of a batch; operations on integers in s32 and s8
     bytes_minimum: Positive | None = None  # a and B read once, C written once
@@ -640,8 +642,8 @@ class Row:
     def identity(self) -> Identity:
         """By which it is found in another run."""
         problem = self.precision, self.layout, self.m, self.n, self.k, self.transfer
-        groups = self.batch_count, self.tokens
-        return Identity(self.kernel, tuple(self.parameters.items()), *problem, *groups)
+        parts = self.batch_count, self.tokens, self.epilogue
+        return Identity(self.kernel, tuple(self.parameters.items()), *problem, *parts)
 
     @property
     def part(self) -> Part:
@@ -653,7 +655,7 @@ class Row:
     @property
     def kernel_label(self) -> str:
         """Names the variant, however its operands come to the device."""
-        return variant(self.kernel, self.parameters.items(), self.layout)
+        return variant(self.kernel, self.parameters.items(), self.layout, self.epilogue)
 
     @property
     def label(self) -> str:
@@ -671,9 +673,9 @@ class Row:
         return str(self.m) if self.is_cube else self.shape
 
     @property
-    def is_batch(self) -> bool:
-        """Whether it is several products: figures over sizes are of one."""
-        return self.batch_count > 1
+    def is_plain(self) -> bool:
+        """Whether it is one product and nothing else: figures over sizes are of these."""
+        return self.batch_count == 1 and self.epilogue == "none"
 
     @property
     def volume(self) -> int:
@@ -748,7 +750,7 @@ class Row:
     @property
     def is_cube(self) -> bool:
         """Whether the problem has one size."""
-        return self.m == self.n == self.k and not self.is_batch
+        return self.m == self.n == self.k and self.is_plain
 
     @property
     def throttled(self) -> bool:
@@ -895,10 +897,13 @@ def rate(row: Row) -> float:
     return row.flop_per_second or 0
 
 
-def variant(kernel: str, parameters: Iterable[tuple[str, str]], layout: str) -> str:
+def variant(
+    kernel: str, parameters: Iterable[tuple[str, str]], layout: str, epilogue: str = "none"
+) -> str:
     """As its benchmark is named: Tiled/tile:16, Tiled/tile:16/layout:nt if that is not nn."""
-    parts = [kernel, _settings(parameters), "" if layout == "nn" else f"layout:{layout}"]
-    return "/".join(filter(None, parts))
+    of_layout = "" if layout == "nn" else f"layout:{layout}"
+    of_epilogue = "" if epilogue == "none" else f"epilogue:{epilogue}"
+    return "/".join(filter(None, (kernel, _settings(parameters), of_layout, of_epilogue)))
 
 
 def _settings(parameters: Iterable[tuple[str, str]]) -> str:

@@ -45,8 +45,8 @@ def middle(rows: Sequence[Row]) -> Row:
 
 
 def drawn_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
-    """Of each precision those of its plain layout, or all where there is none; no batches."""
-    timed = [row for row in timed_rows(record, part) if not row.is_batch]
+    """Of each precision those of its plain layout, or all where there is none; one product."""
+    timed = [row for row in timed_rows(record, part) if row.is_plain]
     found: list[Row] = []
     for precision, rows in by_precision(timed).items():
         found += [row for row in rows if row.layout == plain_layout(precision)] or rows

@@ -141,9 +141,9 @@ class Standing:
 def standings(record: Record) -> list[Standing]:
     """One for each precision that a kernel of ours has a time in, the minor ones only alone.
 
-    Batches are left out.
+    Batches and epilogues are left out.
     """
-    groups = by_precision(row for row in timed_rows(record) if not row.is_batch)
+    groups = by_precision(row for row in timed_rows(record) if row.is_plain)
     main = {precision: rows for precision, rows in groups.items() if precision not in _MINOR}
     has_main = any(row.is_ours for rows in main.values() for row in rows)
     chosen = main if has_main else groups

@@ -68,13 +68,21 @@ std::vector<Candidate> shortlist(std::vector<Candidate> plans, std::size_t most)
   return all;
 }
 
+// "WgmmaStreamK/tile:128x256", which most decides how much power a plan draws.
+std::string kernel_and_tile(const std::string& plan) {
+  const std::size_t tile = plan.find('/');
+  return plan.substr(0, tile == std::string::npos ? tile : plan.find('/', tile + 1));
+}
+
 // Times the shortlist. Throws std::runtime_error if none of it runs.
 std::string fastest_of(const std::vector<Candidate>& all, const Problem& p, const Device& device,
                        const Operands& o) {
   const OperandSets sets(p, device, o);
   std::vector<std::vector<Launch>> launches(all.size());
   std::vector<Trial::Work> works;
+  std::vector<std::string> kinds;
   for (std::size_t i = 0; i < all.size(); ++i) {
+    kinds.push_back(kernel_and_tile(all[i].plan));
     try {
       for (std::size_t set = 0; set < sets.size(); ++set)
         launches[i].push_back(all[i].prepare(sets.of_launch(set)));
@@ -87,7 +95,7 @@ std::string fastest_of(const std::vector<Candidate>& all, const Problem& p, cons
       return cudaGetLastError() == cudaSuccess;
     });
   }
-  return all[Trial().fastest(works)].plan;
+  return all[Trial().fastest(works, kinds)].plan;
 }
 
 int driver_version() {

@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <source_location>
 #include <stdexcept>
 #include <string>
@@ -98,10 +100,12 @@ class Trial {
 
   // Index of the fastest, by successive halving: each round times a batch of all that are left, one
   // after another and again, so that clock drift affects all alike; the faster half goes on with
-  // batches of twice the time, and the last four are compared most often, at the power limit also
-  // each at its own clock. Those that fail are skipped. Throws std::runtime_error if none runs.
-  std::size_t fastest(const std::vector<Work>& all) {
-    std::vector<Batch> batches;
+  // batches of twice the time, and the last three are compared most often. At the power limit the
+  // fastest of each kind compare once more, each at its own clock: kinds, by index, may draw less
+  // power than one another; without `kinds` each is one. Those that fail are skipped. Throws
+  // std::runtime_error if none runs.
+  std::size_t fastest(const std::vector<Work>& all, const std::vector<std::string>& kinds = {}) {
+    std::vector<Batch> batches, slower;
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (!batches.empty() && spent_ > kMilliseconds / 3) break;
       if (auto batch = batch_of(all[i], i)) batches.push_back(std::move(*batch));
@@ -113,12 +117,17 @@ class Trial {
       for (int round = 0; round < (last ? 7 : 2) && (round < 1 || spent_ < kMilliseconds); ++round)
         for (Batch& batch : batches) time(batch, wanted);
       std::ranges::sort(batches, {}, &Batch::median);
+      for (Batch& batch : batches) batch.behind = batch.median() / batches.front().median();
       if (last || spent_ > kMilliseconds) break;
-      batches.erase(batches.begin() + std::max(kFinalists, (batches.size() + 1) / 2),
-                    batches.end());
+      const auto half = batches.begin() + std::max(kFinalists, (batches.size() + 1) / 2);
+      std::move(half, batches.end(), std::back_inserter(slower));
+      batches.erase(half, batches.end());
     }
-    if (batches.size() > 1 && batches.front().median() > kThrottled * batches.front().least)
-      at_own_clocks(batches);
+    if (batches.size() + slower.size() > 1 &&
+        batches.front().median() > kThrottled * batches.front().least) {
+      std::ranges::move(slower, std::back_inserter(batches));
+      at_own_clocks(batches, kinds);
+    }
     return batches.front().index;
   }
 
@@ -127,10 +136,11 @@ class Trial {
   // only the first is tried.
   static constexpr float kMilliseconds = 400;
   static constexpr float kBatchMilliseconds = 1;  // the first timing of a launch overestimates it
-  static constexpr std::size_t kFinalists = 4;
-  // At the power limit: so much longer than at its shortest a launch takes, so much longer than the
-  // fastest another may take to be compared again, and the milliseconds that each runs at a time.
-  static constexpr float kThrottled = 1.05F, kClose = 1.08F, kStretchMilliseconds = 300;
+  static constexpr std::size_t kFinalists = 3;
+  // At the power limit: so much longer than at its shortest a launch takes; so much longer than the
+  // fastest, and so many, may be compared again; and the milliseconds that each runs at a time.
+  static constexpr float kThrottled = 1.05F, kClose = 1.1F, kStretchMilliseconds = 300;
+  static constexpr std::size_t kAtOwnClocks = 4;
 
   using OwnedStream = Owned<cudaStream_t, cudaStreamDestroy>;
   using Event = Owned<cudaEvent_t, cudaEventDestroy>;
@@ -153,6 +163,7 @@ class Trial {
     float once;                       // milliseconds of the graph, as far as is known
     std::vector<float> milliseconds;  // of one launch
     float least = std::numeric_limits<float>::infinity();  // of one launch, of all times so far
+    float behind = 1;  // its median over that of the fastest, in its last round
 
     float median() const {
       std::vector<float> sorted = milliseconds;
@@ -185,13 +196,16 @@ class Trial {
   }
 
   // At the power limit the clock is what a kernel's power leaves, and those that run in turns share
-  // one clock. So each that is close to the fastest runs for a stretch, once in this order and once
-  // in the other, and the second half of the stretch counts.
-  void at_own_clocks(std::vector<Batch>& batches) {
-    const float close = kClose * batches.front().median();
-    std::erase_if(batches, [&](const Batch& batch) { return batch.median() > close; });
+  // one clock. So the fastest of each kind, if it is close, runs for a stretch, once in this order
+  // and once in the other, and the second half of the stretch counts.
+  void at_own_clocks(std::vector<Batch>& batches, const std::vector<std::string>& kinds) {
+    std::ranges::stable_sort(batches, {}, &Batch::behind);
+    std::set<std::string> seen;
+    std::erase_if(batches, [&](const Batch& batch) {
+      return batch.behind > kClose || seen.size() == kAtOwnClocks ||
+             !seen.insert(kinds.empty() ? std::to_string(batch.index) : kinds[batch.index]).second;
+    });
     if (batches.size() == 1) return;
-    batches.erase(batches.begin() + std::min(kFinalists, batches.size()), batches.end());
     for (Batch& batch : batches) batch.milliseconds.clear();
     for (int way = 0; way < 2; ++way, std::ranges::reverse(batches))
       for (Batch& batch : batches) {

@@ -33,18 +33,26 @@ struct EpilogueWork : Work {
   const void* added;
 };
 
-// The elements at `index` and the next one, 0 from `end` on. Both are loaded at once if `index` is
-// even, as it always is where `even`.
+// Two elements of C's type.
 template <typename T>
-__device__ float2 two_of(const void* from, std::int64_t index, std::int64_t end, bool even) {
-  const T* at = static_cast<const T*>(from) + index;
-  if (index + 1 < end && even) {
-    using Pair = decltype(pair_of<T>(0.0F, 0.0F));
-    const Pair pair = __ldg(reinterpret_cast<const Pair*>(at));
-    return {static_cast<float>(pair.x), static_cast<float>(pair.y)};
+using Pair = decltype(pair_of<T>(0.0F, 0.0F));
+
+// What a thread has of a row of a tile, two of every eight columns: of the n elements of `row`,
+// those from `column` on, and 0 behind them. Loads of a whole tile at even addresses do not wait
+// for each other.
+template <typename T>
+__device__ void load_row(Pair<T> (&pairs)[kBN / 8], const T* row, int column, std::int64_t n,
+                         bool whole) {
+  row += column;
+#pragma unroll
+  for (int j = 0; whole && j < kBN / 8; ++j)
+    pairs[j] = __ldg(reinterpret_cast<const Pair<T>*>(row + 8 * j));
+  if (whole) return;
+#pragma unroll
+  for (int j = 0; j < kBN / 8; ++j) {
+    pairs[j].x = column + 8 * j < n ? row[8 * j] : T(0.0F);
+    pairs[j].y = column + 8 * j + 1 < n ? row[8 * j + 1] : T(0.0F);
   }
-  return {index < end ? static_cast<float>(at[0]) : 0.0F,
-          index + 1 < end ? static_cast<float>(at[1]) : 0.0F};
 }
 
 // x times the logistic function of 2 sqrt(2 / pi) (x + 0.044715 x^3), which is half of 1 + tanh.
@@ -54,40 +62,15 @@ __device__ float gelu(float x) {
   return fmaf(0.5F * x, tanh, 0.5F * x);
 }
 
-// The bias of a thread's columns of a tile, two of every eight.
-template <typename T>
-__device__ void load_bias(float2 (&bias)[kBN / 8], const EpilogueWork& work, int first_column) {
-  const int column = first_column + static_cast<int>(threadIdx.x) % 4 * 2;
+// To row 0 or 8 of the thread's accumulators.
+template <bool kGelu, typename T>
+__device__ void add_row(float (&acc)[kBN / 2], const Pair<T> (&pairs)[kBN / 8], int below) {
 #pragma unroll
-  for (int j = 0; j < kBN / 8; ++j) bias[j] = two_of<T>(work.added, column + 8 * j, work.n, true);
-}
-
-template <bool kGelu>
-__device__ void add_bias(float (&acc)[kBN / 2], const float2 (&bias)[kBN / 8]) {
-#pragma unroll
-  for (int i = 0; i < kBN / 2; ++i) {
-    const float x = acc[i] + (i % 2 == 0 ? bias[i / 4].x : bias[i / 4].y);
-    acc[i] = kGelu ? gelu(x) : x;
-  }
-}
-
-template <typename T>
-__device__ void add_residual(float (&acc)[kBN / 2], const EpilogueWork& work, int first_row,
-                             int first_column) {
-  const int thread = static_cast<int>(threadIdx.x) % 128;
-  const std::int64_t column = first_column + thread % 4 * 2;
-#pragma unroll
-  for (int below = 0; below < 2; ++below) {
-    const std::int64_t row = first_row + thread / 32 * 16 + thread % 32 / 4 + 8 * below;
-    if (row >= work.m) return;
-    const std::int64_t begin = row * work.n;
-#pragma unroll
-    for (int j = 0; j < kBN / 8; ++j) {
-      const float2 pair =
-          two_of<T>(work.added, begin + column + 8 * j, begin + work.n, work.n % 2 == 0);
-      acc[4 * j + 2 * below] += pair.x;
-      acc[4 * j + 2 * below + 1] += pair.y;
-    }
+  for (int j = 0; j < kBN / 8; ++j) {
+    float &left = acc[4 * j + 2 * below], &right = acc[4 * j + 2 * below + 1];
+    left += static_cast<float>(pairs[j].x);
+    right += static_cast<float>(pairs[j].y);
+    if (kGelu) left = gelu(left), right = gelu(right);
   }
 }
 
@@ -96,6 +79,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     wgmma_epilogue([[maybe_unused]] const __grid_constant__ EpilogueWork work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr bool kBias = kActivation != Activation::residual;
+  constexpr bool kGelu = kActivation == Activation::bias_gelu;
   extern __shared__ std::byte shared[];
   __shared__ RingBarriers<kStages> barriers;
   Ring<kStageBytes> ring(shared, barriers);
@@ -137,14 +121,21 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     const auto place = work.tiles.place(index);
     const int row = place.row * kBM + 64 * consumer, column = place.column * kBN;
-    [[maybe_unused]] float2 bias[kBN / 8];
-    if constexpr (kBias) load_bias<T>(bias, work, column);
+    const int thread = static_cast<int>(threadIdx.x) % 128;
+    const bool whole = column + kBN <= work.n && (kBias || work.n % 2 == 0);
+    const auto load = [&](Pair<T>(&pairs)[kBN / 8], int below) {
+      std::int64_t from = row + thread / 32 * 16 + thread % 32 / 4 + 8 * below;
+      from = kBias ? 0 : (from < work.m ? from : work.m - 1) * work.n;
+      load_row<T>(pairs, static_cast<const T*>(work.added) + from, column + thread % 4 * 2, work.n,
+                  whole);
+    };
+    Pair<T> pairs[kBN / 8];
+    load(pairs, 0);
     wgmma_wait_all(acc);
     release(before);
-    if constexpr (kBias)
-      add_bias<kActivation == Activation::bias_gelu>(acc[0], bias);
-    else
-      add_residual<T>(acc[0], work, row, column);
+    add_row<kGelu, T>(acc[0], pairs, 0);
+    if constexpr (!kBias) load(pairs, 1);
+    add_row<kGelu, T>(acc[0], pairs, 1);
     if (work.stores_by_tma())
       store_by_tma<T, kStaged>(acc[0], work.c_map, row, column, staging, consumer);
     else

@@ -1,8 +1,9 @@
 // What an epilogue makes of an element of the product, and how far a kernel's may be from it.
 //
-// What is added counts as one more product. GELU is at most 1.13 times as steep as the identity, so
-// that errors of its argument grow by as much. Its own error is that of a tanh: of the one in the
-// GPU's special function units where C has 16 bits, else of one in FP32.
+// What is added counts as one more product. Sums may be rounded to the type of C before each step:
+// so they are where a library stores them in between. GELU is at most 1.13 times as steep as the
+// identity, so that errors of its argument grow by as much. Its own error is that of a tanh: of the
+// one in the GPU's special function units where C has 16 bits; cuBLASLt's in FP32 is off by 2^-18.
 //
 // The functions are constexpr, so that the CPU and the GPU compute by the same lines.
 #pragma once
@@ -49,13 +50,16 @@ constexpr void add_element(Verdict& verdict, const Problem& p, std::int64_t inde
                            Value&& value_of) {
   const double value = value_of(c.c[index]);
   if (p.activation == Activation::none) return verdict.add(index, value, sum, magnitude, bound);
+  // As magnitudes, which the bound multiplies.
+  const auto size = [](double x) { return x < 0 ? -x : x; };
+  const double of_rounding = traits_of(p.precision).output_error / bound.of_magnitude,
+               of_tanh = (sizeof(T) == 2 ? 0x1p-11 : 0x1p-15) / bound.of_magnitude;
   const double added = c.added(p, index, value_of);
+  magnitude += size(added) + of_rounding * size(sum);
   sum += added;
-  magnitude += added < 0 ? -added : added;
   if (p.activation == Activation::bias_gelu) {
     constexpr double kSteepest = 1.13;
-    const double of_tanh = sizeof(T) == 2 ? 0x1p-11 : 0x1p-20;
-    magnitude = kSteepest * magnitude + of_tanh / bound.of_magnitude * (sum < 0 ? -sum : sum);
+    magnitude = kSteepest * (magnitude + of_rounding * size(sum)) + of_tanh * size(sum);
     sum = gelu(sum);
   }
   verdict.add(index, value, sum, magnitude, bound);

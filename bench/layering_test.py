@@ -27,6 +27,7 @@ KERNEL_LIBRARIES = re.compile(
 # What bench/ knows of kernels: their contract, parts that are no kernels, and what asks the driver.
 CONTRACT = {
     "kernels/driver_function.hpp",
+    "kernels/epilogue.hpp",
     "kernels/gemm.hpp",
     "kernels/layout.hpp",
     "kernels/libraries.hpp",

@@ -45,6 +45,21 @@ TEST(Case, IsNamedAfterKernelParametersLayoutPrecisionAndShape) {
   EXPECT_EQ((Case{&ours(), {512, 512, 512, Precision::f32}}.size()), "512");
 }
 
+TEST(Cases, HaveAnEpilogueIfItIsAskedFor) {
+  for (const Case& one : make_cases({{8, 8, 8}}, {}, Device::Kind::cpu))
+    EXPECT_EQ(one.problem.activation, Activation::none) << "by default";
+  const auto names =
+      names_of(make_cases({{8, 9, 10}}, {Precision::f32}, Device::Kind::cpu, false, {}, {}));
+  for (const std::string of : {"", "/epilogue:bias", "/epilogue:bias-gelu", "/epilogue:residual"})
+    EXPECT_EQ(std::ranges::count(names, "CpuNaive" + of + "/f32/8x9x10"), 1);
+  Problem p{8, 9, 10, Precision::f32, Layout::nt};
+  p.activation = Activation::bias;
+  EXPECT_EQ((Case{&ours(), p}.name()), "Tiled/tile:16/layout:nt/epilogue:bias/f32/8x9x10");
+  p.layout = Layout::nn;
+  EXPECT_EQ(names_of(baselines_of({&ours(), p}, "CpuNaive", false)),
+            std::vector<std::string>{"CpuNaive/epilogue:bias/f32/8x9x10"});
+}
+
 TEST(Cases, OfABatchAreNotThoseOfOneProduct) {
   const auto has = [](const Shape& shape, std::string_view kernel) {
     return std::ranges::count(make_cases({shape}, {}, Device::Kind::cpu), kernel,

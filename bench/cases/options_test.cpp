@@ -184,16 +184,17 @@ Options parse(std::vector<std::string> arguments, std::vector<std::string>* left
 
 TEST(Options, TakesOursAndLeavesGooglesAlone) {
   std::vector<std::string> left;
-  const Options options =
-      parse({"--benchmark_filter=Tiled", "--gemm_seed=7", "--gemm_precisions=f32,bf16",
-             "--gemm_device=1", "--gemm_fill=integers", "--gemm_row_budget=2.5",
-             "--gemm_peak_bandwidth=4.8e12", "--gemm_layouts=tn,nn", "--benchmark_min_time=1"},
-            &left);
+  const Options options = parse(
+      {"--benchmark_filter=Tiled", "--gemm_seed=7", "--gemm_precisions=f32,bf16", "--gemm_device=1",
+       "--gemm_fill=integers", "--gemm_row_budget=2.5", "--gemm_peak_bandwidth=4.8e12",
+       "--gemm_layouts=tn,nn", "--gemm_epilogues=bias,none", "--benchmark_min_time=1"},
+      &left);
   EXPECT_EQ(left, (std::vector<std::string>{"gemm_bench", "--benchmark_filter=Tiled",
                                             "--benchmark_min_time=1"}));
   EXPECT_EQ(options.seed, 7U);
   EXPECT_EQ(options.precisions, (std::vector{Precision::f32, Precision::bf16}));
   EXPECT_EQ(options.layouts, (std::vector{Layout::tn, Layout::nn}));
+  EXPECT_EQ(options.epilogues, (std::vector{Activation::bias, Activation::none}));
   EXPECT_TRUE(parse({}).layouts.empty()) << "nn, and the default suite";
   EXPECT_EQ(options.device, "1");
   EXPECT_EQ(options.cublas, std::nullopt);
@@ -259,6 +260,8 @@ TEST(Options, EveryWrongOneIsNamedInOneLine) {
   EXPECT_NE(refusal([] { parse({"--gemm_precisions=f33"}); }).find("f32, tf32"), std::string::npos);
   EXPECT_EQ(refusal([] { parse({"--gemm_layouts=nn,NT"}); }),
             "--gemm_layouts: 'NT' is not a layout (nn, nt, tn, tt)");
+  EXPECT_EQ(refusal([] { parse({"--gemm_epilogues=gelu"}); }),
+            "--gemm_epilogues: 'gelu' is not an epilogue (none, bias, bias-gelu, residual)");
 }
 
 TEST(Options, HelpHasShortLines) {

@@ -72,7 +72,7 @@ std::int64_t expect_all_right(Backend& backend, bool libraries) {
   constexpr std::ptrdiff_t kFew = 6;  // for what tries its plans or algorithms on each problem
   std::int64_t checked = 0;
   for (const Shape& shape : kShapes)
-    for (const Case& one : make_cases({shape}, {}, backend.device().kind, true, {})) {
+    for (const Case& one : make_cases({shape}, {}, backend.device().kind, true, {}, {})) {
       const Kernel& kernel = *one.kernel;
       if (one.kernel->is_library() != libraries) continue;
       const bool tries = libraries || (kernel.chosen && !one.kernel->variant);

@@ -104,6 +104,10 @@ TEST(Results, ARowIsReadBackAsItWasWritten) {
   same(row);
   same({.which = {&kTiled, kProblem}, .skipped = "why"});
   EXPECT_FALSE(results.to_json(row).contains("batch_count"));
+  EXPECT_FALSE(results.to_json(row).contains("epilogue"));
+  row.which.problem.activation = Activation::bias_gelu;
+  same(row);
+  EXPECT_EQ(results.to_json(row)["epilogue"], "bias-gelu");
   row.which.problem.batch = 3;
   same(row);
   EXPECT_EQ(results.to_json(row)["batch_count"], 3);

@@ -195,6 +195,27 @@ def test_a_batch_is_verified_as_a_whole_and_only_by_kernels_that_take_one(tmp_pa
     assert "batched:3x16" in done.stdout
 
 
+def test_epilogues_are_verified_and_recorded(tmp_path: Path) -> None:
+    few = ["--gemm_shapes=70", "--benchmark_filter=Naive|Blocked|WrongN", "--gemm_epilogues="]
+    few[2] += "none,bias,bias-gelu,residual"
+    document, done = ran(tmp_path / "r.json", *few, code=1, program=WRONG)
+    of = {row["name"].removesuffix("/manual_time"): row["gemm"] for row in document["benchmarks"]}
+    plain = of["CpuNaive/f32/70x70x70"]
+    assert "epilogue" not in plain
+    for epilogue, added in (("bias", 70), ("bias-gelu", 70), ("residual", 70 * 70)):
+        at = f"epilogue:{epilogue}/f32/70x70x70"
+        row = of[f"CpuNaive/{at}"]
+        assert row["seconds"], row
+        assert (row["epilogue"], row["flop"]) == (epilogue, plain["flop"])
+        assert row["bytes_minimum"] == plain["bytes_minimum"] + 4 * added
+        assert of[f"CpuBlocked/{at}"]["skipped"] == f"does not support the epilogue {epilogue}"
+        assert f"CpuNaive/epilogue:{epilogue}/f32" in done.stdout
+    wrong = {name: row for name, row in of.items() if name.startswith("WrongN") and "epi" in name}
+    failed = [row["failed"] for row in wrong.values() if row["failed"]]
+    assert len(failed) == 6, wrong
+    assert all("expected" in text for text in failed)
+
+
 def test_scales_of_blocks_are_verified(tmp_path: Path) -> None:
     few = ["--gemm_precisions=e4m3block", "--gemm_layouts=nt", "--gemm_shapes=40x300x400"]
     few.append("--benchmark_filter=CpuBlockScaled|Scale")

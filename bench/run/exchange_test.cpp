@@ -67,6 +67,15 @@ TEST(Request, ACaseIsReadBackWithItsBatch) {
   }
 }
 
+TEST(Request, ACaseIsReadBackWithItsEpilogue) {
+  const auto kernel = std::ranges::find(registry(), "CpuNaive", &RegisteredKernel::name);
+  for (const Activation activation : kActivations) {
+    Case which{&*kernel, {10, 20, 30, Precision::f32}};
+    which.problem.activation = activation;
+    EXPECT_EQ(case_of(json_of(which), Device::Kind::cpu), which);
+  }
+}
+
 TEST(Answer, OfAnHonestChildIsItsRow) {
   EXPECT_EQ(complaint(honest()), "");
   EXPECT_EQ(complaint(Results({}).to_json({.which = kCase, .skipped = "odd"}), 1, 0,

@@ -409,6 +409,8 @@ def test_what_is_unsupported_is_skipped_with_its_reason(files: Path, tmp_path: P
     assert "SKIPPED: odd" in odd
     done = run(*QUICK, f"--gemm_kernel={tmp_path / 'even.py'}", "--gemm_shapes=batched:3x8")
     assert "SKIPPED: takes no batch" in done.stdout
+    done = run(*QUICK, f"--gemm_kernel={tmp_path / 'even.py'}", "--gemm_epilogues=bias")
+    assert "SKIPPED: does not support the epilogue bias" in done.stdout
     block = [f"--gemm_kernel={tmp_path / 'even.py'}", "--gemm_precisions=e4m3block"]
     assert "SKIPPED: gets no scales of blocks" in run(*QUICK, *block).stdout
 

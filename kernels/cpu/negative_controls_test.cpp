@@ -71,9 +71,27 @@ Prepare wrong_scales(Spoil spoil) {
 }
 using Factors = std::vector<float>;
 
+// The right product with another epilogue, or with something else as bias or residual.
+template <typename Spoil>
+Prepare wrong_epilogue(Spoil spoil) {
+  return [=](const Problem& p, const Device& device, const Operands& o) -> Launch {
+    return [=](Stream stream) {
+      const auto* const from = static_cast<const float*>(o.bias != nullptr ? o.bias : o.residual);
+      std::vector<float> added(from, from + elements_of_bias(p) + elements_of_residual(p));
+      Problem done = p;
+      spoil(done, added);
+      Operands other = o;
+      (o.bias != nullptr ? other.bias : other.residual) = added.data();
+      const auto right = std::ranges::find(registry(), "CpuNaive", &RegisteredKernel::name);
+      right->prepare(done, device, other)(stream);
+    };
+  };
+}
+
 struct Control : Registration {
   Control(const char* name, Prepare prepare, Layout layout = Layout::nn,
-          Batches batches = Batches::none, Precision precision = Precision::f32)
+          Batches batches = Batches::none, Precision precision = Precision::f32,
+          std::vector<Activation> activations = {Activation::none})
       : Registration({.name = name,
                       .idea = "Wrong or slow on purpose.",
                       .source = "negative control",
@@ -81,6 +99,7 @@ struct Control : Registration {
                       .precisions = {precision},
                       .layouts = {layout},
                       .batches = batches,
+                      .activations = std::move(activations),
                       .prepare = std::move(prepare)},
                      Device::Kind::cpu) {}
 };
@@ -124,6 +143,20 @@ const Control takes_next("WrongBatchNeighbour",
                                        return (which + 1) % p.batch;
                                      }),
                          Layout::nn, Batches::only);
+struct EpilogueControl : Control {
+  template <typename Spoil>
+  EpilogueControl(const char* name, std::vector<Activation> of, Spoil spoil)
+      : Control(name, wrong_epilogue(spoil), Layout::nn, Batches::none, Precision::f32, of) {}
+};
+const EpilogueControl no_bias("WrongNoBias", {Activation::bias, Activation::bias_gelu},
+                              [](Problem&, Factors& added) { std::ranges::fill(added, 0.0F); });
+const EpilogueControl next("WrongNextAdded",
+                           {Activation::bias, Activation::bias_gelu, Activation::residual},
+                           [](Problem&, Factors& added) {
+                             std::rotate(added.begin(), added.begin() + 1, added.end());
+                           });
+const EpilogueControl no_gelu("WrongNoGelu", {Activation::bias_gelu},
+                              [](Problem& p, Factors&) { p.activation = Activation::bias; });
 struct ScaleControl : Control {
   template <typename Spoil>
   ScaleControl(const char* name, Spoil spoil)

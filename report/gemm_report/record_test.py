@@ -27,6 +27,7 @@ def test_a_case_is_named_as_its_benchmark_is(gpu: Record) -> None:
         ({"layout": "nt"}, "Tiled/tile:16/layout:nt/f32/256x256x256"),
         ({"transfer": "pinned"}, "EndToEnd/pinned/Tiled/tile:16/f32/256x256x256"),
         ({"batch_count": 8}, "Tiled/tile:16/f32/batched:8x256x256x256"),
+        ({"epilogue": "bias-gelu"}, "Tiled/tile:16/epilogue:bias-gelu/f32/256x256x256"),
         (
             {"batch_count": 8, "tokens": "zipf:3"},
             "Tiled/tile:16/f32/grouped:8x256x256x256/zipf:3",

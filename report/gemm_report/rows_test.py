@@ -63,6 +63,15 @@ def test_batches_are_rows_of_their_own_that_no_figure_draws(gpu: Record) -> None
     assert standings(of(gpu, changed(one, batch_count=8))) == []
 
 
+def test_epilogues_are_rows_of_their_own_that_no_figure_draws(gpu: Record) -> None:
+    one = row_of(gpu, "Tiled/tile:16")
+    record = of(gpu, one, changed(one, epilogue="bias"), changed(one, epilogue="residual"))
+    assert [row.epilogue for row in timed_rows(record)] == ["none", "bias", "residual"]
+    assert drawn_rows(record) == [one]
+    assert [pair.ours for each in standings(record) for pair in each.pairs] == [one]
+    assert standings(of(gpu, changed(one, epilogue="bias"))) == []
+
+
 def test_grids_and_transfers_are_no_rungs(ladder: Record) -> None:
     assert {row.part for row in drawn_rows(ladder)} == {Part.LADDER}
     assert "BlockTile1D" in {row.label for row in drawn_rows(ladder)}, (

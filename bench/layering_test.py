@@ -33,6 +33,7 @@ CONTRACT = {
     "kernels/libraries.hpp",
     "kernels/precision.hpp",
     "kernels/registry.hpp",
+    "kernels/scales.hpp",
     "kernels/small_floats.hpp",
     "kernels/tokens.hpp",
     "kernels/parts/mma.cuh",

@@ -7,6 +7,8 @@
 #include <random>
 #include <stdexcept>
 
+#include "kernels/scales.hpp"
+
 namespace gemm {
 namespace {
 
@@ -83,7 +85,7 @@ std::vector<std::int64_t> row_starts(const Problem& p) {
 }
 
 double compulsory_bytes(const Problem& p) {
-  if (!is_grouped(p)) return bytes_minimum(p);
+  if (!is_grouped(p)) return bytes_minimum(p) + bytes_of_scales(p);
   const Products products(p);
   std::int64_t empty = 0;
   for (std::int64_t which = 0; which < p.batch; ++which) empty += products.rows(which) == 0 ? 1 : 0;

@@ -33,7 +33,7 @@ std::string name_of_tokens(const Problem& p);
 std::vector<std::int64_t> row_starts(const Problem& p);
 
 // Each input that is needed read once, the output written once: as bytes_minimum, without the B of
-// products that have no rows.
+// products that have no rows, and with scales.
 double compulsory_bytes(const Problem& p);
 
 // A problem with the rows of its products. A kernel takes it as a __grid_constant__ parameter.

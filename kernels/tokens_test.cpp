@@ -88,6 +88,8 @@ TEST(Products, OfGroupsArePackedAndKnowTheirOperands) {
   EXPECT_EQ(at.c, c + 8 * 40 * 2);
   EXPECT_EQ(compulsory_bytes(p), bytes_minimum(p) - 7 * 24 * 40 * 2) << "B of empty groups";
   EXPECT_EQ(compulsory_bytes(third), bytes_minimum(third));
+  const Problem scaled{3, 130, 700, Precision::e4m3block, Layout::nt};
+  EXPECT_EQ(compulsory_bytes(scaled), bytes_minimum(scaled) + 4 * (6 * 3 + 2 * 8));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "bench/device/operand_layout.hpp"
 
-#include "bench/verification/scales.hpp"
+#include "kernels/scales.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -39,11 +39,7 @@ OperandLayout::OperandLayout(const Problem& p) {
 }
 
 double OperandLayout::most_bytes(const Problem& p) {
-  const double scales = has_scales(p.precision)
-                            ? 4.0 * (1.0 * p.m * ceil_div(p.k, kScaleBlock) +
-                                     1.0 * scales_of_b_stride(p.k) * ceil_div(p.n, kScaleBlock))
-                            : 0;
-  return bytes_minimum(p) + scales + 5.0 * (kGuardBytes + 256) +
+  return bytes_minimum(p) + bytes_of_scales(p) + 5.0 * (kGuardBytes + 256) +
          static_cast<double>(last_guard_bytes(p));
 }
 

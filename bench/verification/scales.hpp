@@ -1,5 +1,5 @@
-// The factors of blocks of A and B (Precision::e4m3block): how many there are, what their values
-// are, and which of them an element has.
+// The factors of blocks of A and B (Precision::e4m3block): what their values are, and which of them
+// an element has.
 //
 // The functions are constexpr, so that the CPU and the GPU compute by the same lines.
 #pragma once
@@ -8,16 +8,9 @@
 
 #include "bench/verification/fill.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/scales.hpp"
 
 namespace gemm::bench {
-
-// As they are stored: rows of B's may end with some that no element has.
-constexpr std::int64_t scales_of_a(const Problem& p) {
-  return has_scales(p.precision) ? ceil_div(p.k, kScaleBlock) * p.m : 0;
-}
-constexpr std::int64_t scales_of_b(const Problem& p) {
-  return has_scales(p.precision) ? ceil_div(p.n, kScaleBlock) * scales_of_b_stride(p.k) : 0;
-}
 
 // From 1/4 to 8, so that those of two blocks differ by more than results are off. With integers and
 // zeros they are powers of two, which keep products and sums exact.

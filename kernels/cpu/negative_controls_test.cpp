@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/registry.hpp"
+#include "kernels/scales.hpp"
 
 namespace gemm {
 namespace {
@@ -56,10 +57,8 @@ template <typename Spoil>
 Prepare wrong_scales(Spoil spoil) {
   return [spoil](const Problem& p, const Device& device, const Operands& o) -> Launch {
     return [=](Stream stream) {
-      const std::int64_t blocks = ceil_div(p.k, kScaleBlock);
-      std::vector<float> a(o.a_scales, o.a_scales + blocks * p.m);
-      std::vector<float> b(o.b_scales,
-                           o.b_scales + ceil_div(p.n, kScaleBlock) * scales_of_b_stride(p.k));
+      std::vector<float> a(o.a_scales, o.a_scales + scales_of_a(p)),
+          b(o.b_scales, o.b_scales + scales_of_b(p));
       spoil(p, a, b);
       Operands other = o;
       other.a_scales = a.data();

@@ -1,0 +1,21 @@
+// How many factors the blocks of A and B have (Precision::e4m3block), as they are stored.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm.hpp"
+
+namespace gemm {
+
+// 0 where the problem has none. Rows of B's may end with some that no element has.
+constexpr std::int64_t scales_of_a(const Problem& p) {
+  return has_scales(p.precision) ? ceil_div(p.k, kScaleBlock) * p.m : 0;
+}
+constexpr std::int64_t scales_of_b(const Problem& p) {
+  return has_scales(p.precision) ? ceil_div(p.n, kScaleBlock) * scales_of_b_stride(p.k) : 0;
+}
+constexpr double bytes_of_scales(const Problem& p) {
+  return static_cast<double>(sizeof(float)) * static_cast<double>(scales_of_a(p) + scales_of_b(p));
+}
+
+}  // namespace gemm

@@ -16,16 +16,14 @@ __device__ inline float load_factor(const float* from) {
   asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(factor) : "l"(from));
   return factor;
 }
-// 0 where `there` is false.
-__device__ inline float load_factor(const float* from, bool there) {
-  float factor = 0;
+// Keeps the factor where `there` is false.
+__device__ inline void load_factor(float& factor, const float* from, bool there) {
   asm volatile(
       "{\n.reg .pred there;\n"
       "setp.ne.s32 there, %2, 0;\n"
       "@there ld.global.nc.f32 %0, [%1];\n}"
       : "+f"(factor)
       : "l"(from), "r"(static_cast<int>(there)));
-  return factor;
 }
 
 // Brings so many factors into the L2, but for parts of 16 bytes at both ends. A producer calls it
@@ -66,25 +64,33 @@ class BlockFactors {
     load(true);
   }
 
-  // factors[part][half] = those of this K tile. Loads those of the next one, if there is one.
+  // factors[part][half] = those of this K tile. Loads those of the next one, if there is one, into
+  // the same registers: what comes between a load and its use is all but a K tile.
   __device__ void next(float (&factors)[kParts][2], bool more) {
+    use_here(next_b_);
 #pragma unroll
     for (int part = 0; part < kParts; ++part)
 #pragma unroll
-      for (int half = 0; half < 2; ++half) factors[part][half] = next_[part][half] * next_b_;
+      for (int half = 0; half < 2; ++half) {
+        use_here(next_[part][half]);
+        factors[part][half] = next_[part][half] * next_b_;
+      }
     load(more);
   }
 
  private:
+  // Else the compiler copies what was loaded, and waits for it, right after the load.
+  __device__ static void use_here(float& factor) { asm volatile("" : "+f"(factor)); }
+
   __device__ void load(bool there) {
 #pragma unroll
     for (int part = 0; part < kParts; ++part)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int further = 64 * part + 8 * half;
-        next_[part][half] = load_factor(a_ + further, there && further < inside_);
+        load_factor(next_[part][half], a_ + further, there && further < inside_);
       }
-    next_b_ = load_factor(b_, there);
+    load_factor(next_b_, b_, there);
     a_ += m_;
     ++b_;
   }
@@ -92,7 +98,7 @@ class BlockFactors {
   const float *a_, *b_;  // of the K tile that is loaded next
   std::int64_t m_;
   int inside_;  // rows of A from the thread's first one on
-  float next_[kParts][2], next_b_;
+  float next_[kParts][2] = {}, next_b_ = 0;
 };
 
 // acc += partial times the factor of its row.

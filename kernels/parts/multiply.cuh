@@ -72,7 +72,6 @@ __device__ void multiply_scaled(Ring<Tile::kStageBytes>& ring, int k_tiles, int 
     for (int i = 0; i < Tile::kAccumulators; ++i) acc[part][i] = 0;
 #pragma unroll 1
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
-    blocks.next(factors, k_tile + 1 < k_tiles);
     ring.wait_for_stage();
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {
@@ -82,6 +81,7 @@ __device__ void multiply_scaled(Ring<Tile::kStageBytes>& ring, int k_tiles, int 
       wgmma_wait<0>();
       if (part + 1 == kParts) release<kCluster>(ring.empty());
       fence_accumulators(partial[0]);
+      if (part == 0) blocks.next(factors, k_tile + 1 < k_tiles);
       add_scaled(acc[part], partial[0], factors[part]);
     }
   }

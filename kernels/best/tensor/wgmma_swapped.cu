@@ -455,38 +455,53 @@ __device__ void multiply_promoted(const SwappedWork& work, const Share& share, R
 }
 
 // The same with a factor for each block. A thread has two of every eight tokens, and all rows of
-// the tile are of one block. Factors are loaded while the stage, or the MMAs before, are awaited.
+// the tile are of one block. Factors are loaded a line ahead, where registers suffice for two sets.
 // Beyond the last token, row and block any factor will do: their sums are zero, or not stored.
 template <typename Tile, int kAccumulators>
 __device__ void multiply_scaled(const SwappedWork& work, const Share& share, Ring<0>& ring,
                                 float (&totals)[kAccumulators]) {
+  constexpr bool kAhead = Tile::kRows == 64 || kAccumulators <= 16;
   const Releases releases(work, share, ring);
   const int group = warp_of_block() / 4;
-  const float* const of_rows_from = scales_of_rows<Tile>(work, share);
+  const float* const from_rows = scales_of_rows<Tile>(work, share);
   const int token = share.token_tile * work.tile_tokens + static_cast<int>(threadIdx.x) % 4 * 2;
 #pragma unroll
   for (int i = 0; i < kAccumulators; ++i) totals[i] = 0;
-  float acc[kAccumulators], of_tokens[kAccumulators / 2];
-#pragma unroll 1
-  for (int k_tile = share.begin; k_tile < share.end; ++k_tile, ring.next()) {
+  float acc[kAccumulators], of_tokens[2][kAccumulators / 2], of_rows[2];
+  const auto load = [&]<int kSet>(int line) {
+    const int block = min(line, work.k_blocks - 1);
+    const float* const of_block = work.a_scales + std::int64_t{block} * work.tokens;
 #pragma unroll
-    for (int line = 0; line < Tile::kLines; ++line) {
-      const int block = min(k_tile * Tile::kLines + line, work.k_blocks - 1);
-      const float* const of_block = work.a_scales + std::int64_t{block} * work.tokens;
-#pragma unroll
-      for (int i = 0; i < kAccumulators / 2; ++i)
-        of_tokens[i] = load_factor(of_block + min(token + i / 2 * 8 + i % 2, work.tokens - 1));
-      const float of_rows = load_factor(of_rows_from + block);
-      if (line == 0) ring.wait_for_stage();
-      wgmma_fence();
-      issue_line<Tile>(group, ring.data(), line, false, acc);
-      wgmma_commit();
-      wgmma_wait_all(acc);
-      if (line + 1 == Tile::kLines) releases.release(ring.empty());
-#pragma unroll
-      for (int i = 0; i < kAccumulators; ++i)
-        totals[i] = fmaf(acc[i], of_tokens[i / 4 * 2 + i % 2] * of_rows, totals[i]);
+    for (int i = 0; i < kAccumulators / 2; ++i)
+      of_tokens[kSet][i] = load_factor(of_block + min(token + i / 2 * 8 + i % 2, work.tokens - 1));
+    of_rows[kSet] = load_factor(from_rows + block);
+  };
+  const auto multiply_line = [&]<int kSet>(int line) {
+    constexpr int kInStage = Tile::kLines == 2 ? kSet : 0;
+    if constexpr (kAhead)
+      load.template operator()<1 - kSet>(line + 1);
+    else
+      load.template operator()<kSet>(line);
+    if (kInStage == 0) ring.wait_for_stage();
+    wgmma_fence();
+    issue_line<Tile>(group, ring.data(), kInStage, false, acc);
+    wgmma_commit();
+    wgmma_wait_all(acc);
+    if (kInStage + 1 == Tile::kLines) {
+      releases.release(ring.empty());
+      ring.next();
     }
+#pragma unroll
+    for (int i = 0; i < kAccumulators; ++i)
+      totals[i] = fmaf(acc[i], of_tokens[kSet][i / 4 * 2 + i % 2] * of_rows[kSet], totals[i]);
+  };
+  const int end = share.end * Tile::kLines;
+  if (kAhead) load.template operator()<0>(share.begin * Tile::kLines);
+#pragma unroll 1
+  for (int line = share.begin * Tile::kLines; line < end; line += kAhead ? 2 : 1) {
+    multiply_line.template operator()<0>(line);
+    if constexpr (kAhead)
+      if (line + 1 < end) multiply_line.template operator()<1>(line + 1);
   }
 }
 

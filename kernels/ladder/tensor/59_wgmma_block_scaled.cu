@@ -90,13 +90,13 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int i = 0; i < kBN / 2; ++i) acc[i] = 0;
 #pragma unroll 1
     for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
-      of_blocks.next(factors, k_tile + 1 < work.k_tiles);
       ring.wait_for_stage();
       wgmma_fence();
       multiply_block(partial[0], ring.data() + offset, ring.data() + kABytes);
       wgmma_commit();
       wgmma_wait_all(partial);
       release(ring.empty());
+      of_blocks.next(factors, k_tile + 1 < work.k_tiles);
       add_scaled(acc, partial[0], factors[0]);
     }
     if (work.stores_by_tma())

@@ -846,9 +846,9 @@ TEST(CudaBackend, HasTheCpusReferenceInEveryLayoutAndJudgesAsItDoesOnTheGpu) {
       const Buffer gpu_c = upload(*cuda(), c.data(), c.size() * 4);
       const double* of_cpu = expected.data();
       for (const Verdict& verdict :
-           {host->judge(p, c.data(), of_cpu, of_cpu + c.size(), bound_for(p), {}),
-            cuda()->judge(p, gpu_c.get(), gpu_expected, gpu_expected + c.size(), bound_for(p),
-                          {})}) {
+           {host->judge(p, {.c = c.data()}, of_cpu, of_cpu + c.size(), bound_for(p), {}),
+            cuda()->judge(p, {.c = gpu_c.get()}, gpu_expected, gpu_expected + c.size(),
+                          bound_for(p), {})}) {
         EXPECT_EQ(verdict.wrong, wrong);
         EXPECT_EQ(verdict.first_wrong, first);
       }

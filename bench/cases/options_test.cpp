@@ -64,7 +64,7 @@ TEST(Shapes, ReadsGroups) {
 
 TEST(Shapes, KnowsTheNamedSets) {
   for (const char* set :
-       {"default", "square", "quick", "ragged", "skinny", "batched", "fp8block", "layers"}) {
+       {"default", "square", "quick", "ragged", "skinny", "batched", "moe", "fp8block", "layers"}) {
     EXPECT_FALSE(parse_shapes(set, Device::Kind::gpu).empty());
     EXPECT_FALSE(parse_shapes(set, Device::Kind::cpu).empty());
   }

@@ -51,6 +51,14 @@ constexpr Set kSets[] = {
      "batched:16x512,batched:64x256,batched:8x1024,batched:32x2048x2048x128,"
      "batched:32x2048x128x2048,batched:128x64x512x128,batched:128x64x128x512",
      "batched:16x128,batched:4x256,batched:8x256x256x64,batched:8x256x64x256"},
+    // Experts, gate and up together, then down: all 128 of Qwen3 235B A22B, 32 of the 256 of
+    // DeepSeek V3 (a GPU of eight), all 128 of gpt-oss 120B (sizes from the models' config.json).
+    // Groups have the mean of 1,024 or 8,192 tokens with 8 experts each, or with 4 of gpt-oss.
+    {"moe",
+     "grouped:128x64x3072x4096/zipf,grouped:128x512x4096x1536/band,"
+     "grouped:32x32x4096x7168/real,grouped:32x256x7168x2048/band,"
+     "grouped:128x32x5760x2880/real,grouped:128x256x2880x2880/zipf",
+     "grouped:8x16x96x128/zipf,grouped:32x8x64x96/real"},
     // The weights of DeepSeek V3 by which DeepGEMM's tests multiply in FP8 with scales of blocks
     // (tests/generators.py, dense), for few tokens that are decoded and for many of a prompt.
     {"fp8block",

@@ -17,81 +17,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
-#include <optional>
-#include <string>
 
-#include "kernels/ladder/tensor/launch.cuh"
+#include "kernels/ladder/tensor/batched_tiles.cuh"
 #include "kernels/parts/ring.cuh"
 #include "kernels/parts/wgmma.cuh"
 #include "kernels/registry.hpp"
-#include "kernels/tokens.hpp"
 
 namespace gemm::tensor::wgmma_batched {
 namespace {
 
-constexpr int kBM = 128, kBN = 256, kBK = 64;  // 64 steps of k are lines of 128 bytes
-constexpr int kStages = 4, kConsumers = 2;     // consumers are warpgroups
-constexpr int kGroup = 16;                     // rows of tiles
-constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
-constexpr int kHalf = 64;  // rows of a tile for each consumer
-constexpr int kHalfBytes = kHalf * 128, kABytes = kBM * 128, kStageBytes = (kBM + kBN) * 128;
-
-// The epilogue stages 64 x 128 of C for each consumer.
-constexpr int kStaged = 128;
-constexpr int kSharedBytes =
-    kStages * kStageBytes + kConsumers * staging_bytes(kStaged) + kSwizzleAlignment;
-
-// Tensor maps are of all products.
-struct BatchedWork : Work {
-  Products products;
-  int count, columns;               // tiles of all products, and in a row of tiles
-  std::int16_t order[kMostGroups];  // of groups
-
-  // Work::tiles, m and c are not used.
-  BatchedWork(const Work& work, const Products& all) : Work(work), products(all), order{} {
-    columns = static_cast<int>(ceil_div(n, kBN));
-    count = 0;
-    for (int which = 0; which < all.batch; ++which)
-      count += static_cast<int>(ceil_div(all.rows(which), kBM)) * columns;
-    if (!is_grouped(all)) return;
-    std::iota(order, order + all.batch, std::int16_t{0});
-    std::stable_sort(order, order + all.batch,
-                     [&](int one, int other) { return all.rows(one) > all.rows(other); });
-  }
-};
-
-// A block's way through the tiles, of which it takes every gridDim.x-th.
-struct Walk {
-  const BatchedWork& work;
-  int index = static_cast<int>(blockIdx.x);
-  int place = -1, begin = 0, end = 0;      // place in the order; tiles from the first one on
-  int which = 0, first_row = 0, rows = 0;  // of the product
-
-  // Goes to the product of the tile `index`; false after the last.
-  __device__ bool at_tile() {
-    if (index >= work.count) return false;
-    while (index >= end) {
-      ++place;
-      which = is_grouped(work.products) ? work.order[place] : place;
-      first_row = static_cast<int>(work.products.first_row(which));
-      rows = static_cast<int>(work.products.rows(which));
-      begin = end;
-      end += tile_rows() * work.columns;
-    }
-    return true;
-  }
-  __device__ void next() { index += static_cast<int>(gridDim.x); }
-  __device__ int tile_rows() const { return (rows + kBM - 1) / kBM; }
-  // The first row and column of the tile in the product.
-  struct Tile {
-    int row, column;
-  };
-  __device__ Tile tile() const {
-    const auto place = TileOrder{tile_rows(), work.columns, kGroup}.place(index - begin);
-    return {place.row * kBM, place.column * kBN};
-  }
-};
+using namespace batched;
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -110,7 +45,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (Walk walk{work}; walk.at_tile(); walk.next()) {
       const auto tile = walk.tile();
       const int row = walk.first_row + tile.row, column = walk.which * n + tile.column;
-      const bool both = tile.row + kHalf < walk.rows;
+      const bool both = tile.rows > kHalf;
       for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
         ring.begin_stage(both ? kStageBytes : kStageBytes - kHalfBytes);
         tma_load(ring.data(), work.a_map, k_tile * kBK, row, ring.full());
@@ -130,7 +65,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   for (Walk walk{work}; walk.at_tile(); walk.next()) {
     const auto tile = walk.tile();
     const int row = tile.row + kHalf * consumer;
-    if (row >= walk.rows) {  // beyond the product
+    if (kHalf * consumer >= tile.rows) {  // beyond the product
       for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
         ring.wait_for_stage();
         release(ring.empty());
@@ -163,39 +98,10 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 template <typename T>
 Launch launch(const Problem& p, const Device& device, const Operands& o) {
-  const std::int64_t rows = p.batch * p.m, columns = p.batch * p.n;
-  const auto c_map = p.n % 8 != 0 ? CUtensorMap{}
-                                  : tensor_map(static_cast<T*>(o.c), rows, p.n, p.n, kHalf, 64,
-                                               CU_TENSOR_MAP_SWIZZLE_128B);
-  const int k_tiles = static_cast<int>(ceil_div(p.k, kBK));
-  const BatchedWork work(
-      {Tiles(p, kBM, kBN), p.m, p.n, k_tiles, o.c, k_major_map<T>(o.a, rows, p.k, kHalf),
-       k_major_map<T>(o.b, columns, p.k, kBN), c_map},
-      Products(p));
+  const BatchedWork work = batched_work<T>(p, o);
   return launched(wgmma_batched<T>,
                   {std::min(work.count, std::max(1, device.sm_count)), kThreads, kSharedBytes},
                   work);
-}
-
-std::optional<std::string> unsupported(const Problem& p, const Device& device) {
-  if (const auto why = needs_sm_90a(wgmma_batched<__half>)(p, device)) return why;
-  if (p.batch * std::max(p.m, p.n) > 1 << 30)
-    return "requires at most 2^30 rows of all A, and columns of all B";
-  return std::nullopt;
-}
-
-// Of all tiles as if they were whole.
-Traffic traffic(const Problem& p, const Device&) {
-  const Products all(p);
-  Traffic sum{.dram = compulsory_bytes(p), .l2 = 0, .shared = 0};
-  for (std::int64_t which = 0; which < p.batch; ++which) {
-    if (all.rows(which) == 0) continue;
-    const Traffic one =
-        traffic_of(all.product(which), {kBM, kBN, 128, wgmma_bytes(kBM, kBN), Epilogue::tma});
-    sum.l2 += one.l2;
-    sum.shared += one.shared;
-  }
-  return sum;
 }
 
 Kernel kernel() {
@@ -207,10 +113,10 @@ Kernel kernel() {
           .source = "NVIDIA, CUTLASS 3, persistent scheduler over the batch and over groups",
           .rung = 58,
           .batches = Batches::only,
-          .unsupported = unsupported,
+          .unsupported = needs_rows_within_limits(wgmma_batched<__half>),
       },
       {}, {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}});
-  rung.traffic = traffic;
+  rung.traffic = batched::traffic;
   return rung;
 }
 const Registration registration(kernel());

@@ -54,6 +54,7 @@ COLUMNS: Sequence[Column] = (
     Column("n", "columns of B and C"),
     Column("k", "columns of A, rows of B"),
     Column("batch_count", "products of this size"),
+    Column("tokens", "of groups: how their rows are shared out"),
     Column("epilogue", "what is done to an element of C before it is stored"),
     Column("transfer", "how operands come to the device"),
     Column("variant", "a point of a parameter grid"),

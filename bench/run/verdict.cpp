@@ -106,7 +106,8 @@ json interval(const Range& range) {
 json versus_json(json interleaved, const BaselineTime* cached, const Range& mine) {
   if (cached == nullptr) {
     if (interleaved.is_null()) return nullptr;
-    interleaved.erase("confidence");
+    for (const char* of_record : {"confidence", "blocks", "energy_ratio"})
+      interleaved.erase(of_record);
     interleaved["cached"] = false;
     return interleaved;
   }

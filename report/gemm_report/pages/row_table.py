@@ -176,7 +176,7 @@ def _samples(row: Row) -> dict[str, object] | None:
 
 def _facts(row: Row, kernel: Kernel | None) -> list[tuple[str, object]]:
     checked, versus, roof = row.verification, row.versus, row.roof
-    unit = operations(row.precision)
+    unit, energy = operations(row.precision), versus and versus.energy_ratio
     return [
         ("failed", row.failed),
         ("skipped", row.skipped),
@@ -194,6 +194,8 @@ def _facts(row: Row, kernel: Kernel | None) -> list[tuple[str, object]]:
         ("fastest library", row.library),
         ("compared, interleaved", versus and f"{percent(versus.ratio)} ({percent(versus.low)} to "
          f"{percent(versus.high)}) of {versus.kernel}"),
+        ("energy, compared", energy and f"{percent(energy.value)} ({percent(energy.low)} to "
+         f"{percent(energy.high)})"),
         ("arithmetic intensity", f"{significant(row.flop_per_byte)} FLOP/byte"),
         ("traffic (modelled)", row.traffic and ", ".join(
             f"{name} {quantity(moved, 'B')}" for name, moved in row.traffic.levels.items() if moved

@@ -195,7 +195,7 @@ class Trial {
                  {}};
   }
 
-  // At the power limit the clock is what a kernel's power leaves, and those that run in turns share
+  // At the power limit the clock is what a kernel's power leaves, and interleaved kernels share
   // one clock. So the fastest of each kind, if it is close, runs for a stretch, once in this order
   // and once in the other, and the second half of the stretch counts.
   void at_own_clocks(std::vector<Batch>& batches, const std::vector<std::string>& kinds) {

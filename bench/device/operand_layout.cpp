@@ -39,7 +39,9 @@ OperandLayout::OperandLayout(const Problem& p) {
 }
 
 double OperandLayout::most_bytes(const Problem& p) {
-  return bytes_minimum(p) + bytes_of_scales(p) + 5.0 * (kGuardBytes + 256) +
+  const int guards =
+      3 + (has_scales(p.precision) ? 2 : 0) + (p.activation == Activation::none ? 0 : 1);
+  return bytes_minimum(p) + bytes_of_scales(p) + 1.0 * guards * (kGuardBytes + 256) +
          static_cast<double>(last_guard_bytes(p));
 }
 

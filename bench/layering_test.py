@@ -111,3 +111,16 @@ def test_a_kernel_file_has_a_namespace_of_its_own() -> None:
 def test_every_kernel_file_says_what_it_adds() -> None:
     sources = own_files("kernels/*/**/*.cpp", "kernels/*/**/*.cu", "kernels/*/**/*.cuh")
     assert [path for path in sources if not path.read_text().startswith("// ")] == []
+
+
+def test_what_the_gpu_computes_by_the_same_lines_reads_no_table_of_the_host() -> None:
+    """A constexpr function of bench/verification compiles for both, and a GPU cannot read
+    kPrecisions: a launch fails. What it needs is an argument."""
+    function = re.compile(r"^constexpr [^;{}]*\{.*?^\}", re.M | re.S)
+    bodies = {
+        (path.name, match.group().split("(")[0].split()[-1]): match.group()
+        for path in sorted((ROOT / "bench" / "verification").glob("*.hpp"))
+        for match in function.finditer(path.read_text())
+    }
+    assert ("epilogue.hpp", "add_element") in bodies and len(bodies) > 20
+    assert [name for name, body in bodies.items() if "traits_of(" in body] == []

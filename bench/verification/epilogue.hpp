@@ -52,7 +52,7 @@ constexpr void add_element(Verdict& verdict, const Problem& p, std::int64_t inde
   if (p.activation == Activation::none) return verdict.add(index, value, sum, magnitude, bound);
   // As magnitudes, which the bound multiplies.
   const auto size = [](double x) { return x < 0 ? -x : x; };
-  const double of_rounding = traits_of(p.precision).output_error / bound.of_magnitude,
+  const double of_rounding = bound.of_expected / bound.of_magnitude,
                of_tanh = (sizeof(T) == 2 ? 0x1p-11 : 0x1p-15) / bound.of_magnitude;
   const double added = c.added(p, index, value_of);
   magnitude += size(added) + of_rounding * size(sum);

@@ -108,7 +108,8 @@ void add_to_registry(RegisteredKernel kernel) {
   kernel.unsupported = [batches = kernel.batches, activations = kernel.activations,
                         other = std::move(kernel.unsupported)](
                            const Problem& p, const Device& device) -> std::optional<std::string> {
-    if (batches == Batches::none && p.batch > 1) return p.tokens == Tokens::equal ? "takes no batch" : "takes no groups";
+    if (batches == Batches::none && p.batch > 1)
+      return p.tokens == Tokens::equal ? "takes no batch" : "takes no groups";
     if (batches == Batches::only && p.batch == 1) return "takes only a batch";
     if (std::ranges::find(activations, p.activation) == activations.end())
       return p.activation == Activation::none

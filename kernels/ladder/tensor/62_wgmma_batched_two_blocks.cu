@@ -1,5 +1,5 @@
-// Two blocks on an SM, with tiles of half the width: while one stores its tile, or waits for the
-// first loads of its next one, the tensor cores compute the other's. Products of a small k, of
+// Two blocks on an SM, with tiles of half the width: while one stores its tile, or waits for its
+// first K tiles, the tensor cores compute the other's. Products of a small k, of
 // which a batch often consists, spend as much time at the ends of a tile as within it.
 //
 // A block computes one tile and ends, so that C is staged where the K tiles were. The producer is

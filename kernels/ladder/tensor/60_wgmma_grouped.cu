@@ -1,6 +1,6 @@
-// Blocks take the next tile when they are ready for it, from a counter, instead of every 132nd: the
-// tiles of groups differ, since the last one of a group may have half of the rows, and some wait
-// for DRAM. The rest is as in WgmmaBatched.
+// Blocks take the next tile when they are ready for it, from a counter, instead of tiles at a fixed
+// distance: the tiles of groups differ, since the last one of a group may have half of the rows,
+// and some wait for DRAM. The rest is as in WgmmaBatched.
 //
 // The last tiles, for half of the SMs, are cut into halves of 64 rows, so that SMs end at about the
 // same time.

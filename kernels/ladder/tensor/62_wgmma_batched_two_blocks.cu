@@ -1,6 +1,6 @@
 // Two blocks on an SM, with tiles of half the width: while one stores its tile, or waits for its
-// first K tiles, the tensor cores compute the other's. Products of a small k, of
-// which a batch often consists, spend as much time at the ends of a tile as within it.
+// first K tiles, the tensor cores compute the other's. Products of a small k, of which a batch
+// often consists, spend as much time at the ends of a tile as within it.
 //
 // A block computes one tile and ends, so that C is staged where the K tiles were. The producer is
 // one warp: a warpgroup would leave the consumers too few registers.

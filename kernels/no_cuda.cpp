@@ -6,7 +6,11 @@
 
 namespace gemm {
 
-Prepare load_source(const UserKernel&) {
+std::shared_ptr<const int> copy_on_gpu(const std::vector<int>&) {
+  throw std::runtime_error("a GPU requires a build with the CUDA toolkit");
+}
+
+Loaded load_source(const UserKernel&) {
   throw std::runtime_error("a .cu file requires a build with the CUDA toolkit");
 }
 

@@ -153,7 +153,8 @@ BROKEN = {
 def compiled(folder: Path, name: str, source: str) -> Path:
     text, made = folder / f"{name}.cpp", folder / f"{name}.so"
     text.write_text(source)
-    flags = ["-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-I", ROOT / "kernels" / "user"]
+    flags = ["-std=c++20", "-O1", "-w", "-shared", "-fPIC"]
+    flags += [f"-I{ROOT / 'kernels' / 'user'}", f"-I{ROOT}"]
     subprocess.run([str(COMPILER), *flags, text, "-o", made], check=True)
     return made
 
@@ -237,7 +238,7 @@ def has_openblas() -> bool:
 @pytest.mark.parametrize(
     ("name", "source", "said"),
     [
-        ("newer", CPP + ENTRY, "was built with version 2 of gemm_kernel.h, this program has 1"),
+        ("newer", CPP + ENTRY, "was built with version 3 of gemm_kernel.h, this program has 2"),
         ("alien", "int x;", "has no gemm_kernel_abi"),
         ("empty", '#include "gemm_kernel.h"\n', "has no function gemm_kernel"),
         ("text", None, "FAILED: text.so: file too short"),
@@ -250,7 +251,7 @@ def test_what_is_no_library_of_ours_is_told_so(
 ) -> None:
     header = (ROOT / "kernels" / "user" / "gemm_kernel.h").read_text()
     if name == "newer":  # is found before ours
-        (tmp_path / "gemm_kernel.h").write_text(header.replace("return 1;", "return 2;"))
+        (tmp_path / "gemm_kernel.h").write_text(header.replace("return 2;", "return 3;"))
     made = tmp_path / f"{name}.so"
     if name.startswith(":"):
         made = Path(f"{files / 'my kernel.so'}{name}")
@@ -413,6 +414,148 @@ def test_what_is_unsupported_is_skipped_with_its_reason(files: Path, tmp_path: P
     assert "SKIPPED: does not support the epilogue bias" in done.stdout
     block = [f"--gemm_kernel={tmp_path / 'even.py'}", "--gemm_precisions=e4m3block"]
     assert "SKIPPED: gets no scales of blocks" in run(*QUICK, *block).stdout
+
+
+# What takes everything, and is wrong where its entry says so.
+TAKES_ALL = {
+    "so": """
+#include <cmath>
+#include "gemm_kernel.h"
+#include "kernels/small_floats.hpp"
+constexpr unsigned gemm_kernel_takes =
+    gemm::kBatches | gemm::kGroups | gemm::kScales | gemm::kEpilogues;
+template <class In, class Out>
+const char* multiply(const gemm::Call& p, int skipped, int shift) {
+  auto *a = static_cast<const In*>(p.a), *b = static_cast<const In*>(p.b);
+  auto *bias = static_cast<const Out*>(p.bias), *residual = static_cast<const Out*>(p.residual);
+  const long long along = (p.k + 127) / 128, across = (p.n + 127) / 128;
+  for (long long g = 0; g < p.batch; ++g) {
+    long long i = g * p.m, end = i + p.m;
+    if (p.row_starts != nullptr) i = p.row_starts[g], end = p.host_row_starts[g + 1];
+    for (; i < end && g != skipped; ++i)
+      for (long long j = 0; j < p.n; ++j) {
+        float sum = 0;
+        for (long long l = 0; l < p.k; ++l) {
+          const float x = float(a[i * p.k + l]);
+          const float y = float(b[g * p.n * p.k + (p.b_transposed ? j * p.k + l : l * p.n + j)]);
+          const long long block = g * across + (j / 128 + shift) % across;
+          float factor = 1;
+          if (p.a_scales != nullptr)
+            factor = p.a_scales[l / 128 * p.batch * p.m + i] *
+                     p.b_scales[block * ((along + 3) / 4 * 4) + l / 128];
+          sum += factor * x * y;
+        }
+        if (bias != nullptr) sum += float(bias[j]);
+        if (p.epilogue == gemm::Epilogue::bias_gelu)
+          sum = 0.5f * sum * (1 + tanhf(0.7978845608f * (sum + 0.044715f * sum * sum * sum)));
+        if (residual != nullptr) sum += float(residual[i * p.n + j]);
+        static_cast<Out*>(p.c)[i * p.n + j] = Out(sum);
+      }
+  }
+  return nullptr;
+}
+const char* of(const gemm::Call* p, int skipped, int shift) {
+  if (p->a_scales != nullptr) return multiply<gemm::E4m3, gemm::Bf16>(*p, skipped, shift);
+  return multiply<float, float>(*p, skipped, shift);
+}
+extern "C" {
+const char* gemm_kernel(const gemm::Call* p, const char*, void*) { return of(p, -1, 0); }
+const char* skips(const gemm::Call* p, const char*, void*) { return of(p, 1, 0); }
+const char* neighbours(const gemm::Call* p, const char*, void*) { return of(p, -1, 1); }
+}
+""",
+    "py": """
+import numpy as np
+takes = ("batches", "groups", "scales", "epilogues")
+def floats(x):
+    x = np.asarray(x)
+    if x.dtype != np.uint8:
+        return x
+    size, tiny = x & 127, (x & 120) == 0
+    found = np.where(tiny, size / 512, (8 + size % 8) * 2.0 ** (size // 8 - 10.0))
+    return np.where(x > 127, -found, found)
+def of(problem, a, b, c, skipped, shift):
+    assert (a.row_starts is not None) == bool(problem.row_starts)
+    def launch(stream):
+        x, y, out = floats(a), floats(b), np.asarray(c)
+        if a.scales:
+            x = x * np.repeat(a.scales, 128, -1)[..., :problem.k]
+            of_b = np.repeat(np.repeat(np.roll(b.scales, -shift, -2), 128, -1), 128, -2)
+            y = y * of_b[..., :problem.n, :problem.k].swapaxes(-1, -2)
+        if problem.row_starts:
+            starts = np.asarray(a.row_starts)
+            assert tuple(starts) == problem.row_starts
+            for g in range(problem.batch):
+                if g != skipped:
+                    out[starts[g]:starts[g + 1]] = x[starts[g]:starts[g + 1]] @ y[g]
+            return
+        z = x @ y
+        z = z + np.asarray(c.bias) if c.bias else z
+        if problem.epilogue == "bias-gelu":
+            z = 0.5 * z * (1 + np.tanh(0.7978845608 * (z + 0.044715 * z**3)))
+        z = z + np.asarray(c.residual) if c.residual else z
+        if c.element == "bf16":
+            bits = z.astype(np.float32).view(np.int32)
+            z = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+        out[...] = z
+    return launch
+def prepare(problem, a, b, c):
+    return of(problem, a, b, c, -1, 0)
+def skips(problem, a, b, c):
+    return of(problem, a, b, c, 1, 0)
+def neighbours(problem, a, b, c):
+    return of(problem, a, b, c, -1, 1)
+""",
+}
+
+
+@pytest.mark.parametrize("ending", TAKES_ALL)
+@pytest.mark.parametrize(
+    ("options", "count", "wrong"),
+    [
+        ("--gemm_shapes=batched:3x9x20x12,grouped:5x6x20x12/zipf,grouped:8x2x20x12/real", 3, ""),
+        ("--gemm_shapes=grouped:5x6x20x12/zipf", 1, ":skips"),
+        ("--gemm_shapes=9x20x12 --gemm_epilogues=bias,bias-gelu,residual", 3, ""),
+        ("--gemm_shapes=9x300x260 --gemm_precisions=e4m3block --gemm_layouts=nt", 1, ""),
+        ("--gemm_shapes=9x300x260 --gemm_precisions=e4m3block --gemm_layouts=nt", 1, ":neighbours"),
+    ],
+)
+def test_a_file_gets_what_it_declares(
+    ending: str, options: str, count: int, wrong: str, tmp_path: Path
+) -> None:
+    if ending == "so":
+        compiled(tmp_path, "all", TAKES_ALL["so"])
+    else:
+        (tmp_path / "all.py").write_text(TAKES_ALL["py"])
+    asked = [f"--gemm_kernel=all.{ending}{wrong}", *options.split(), "--gemm_library=omit"]
+    found = rows(ran(tmp_path / "r.json", *asked, cwd=tmp_path, code=bool(wrong))[0])
+    assert len(found) == count
+    for row in found:
+        assert bool(row["failed"]) == bool(wrong), row["failed"]
+        assert wrong or row["verification"]["passed"]
+        if wrong == ":skips":
+            assert re.search("in product 1 the wrong elements were never written", row["failed"])
+        if wrong == ":neighbours":
+            assert re.search(r"c\[\d+,\d+\] =", row["failed"])
+
+
+def test_what_a_python_file_takes_is_named_right(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "all.py").write_text((files / "good.py").read_text() + "takes = ('group',)\n")
+    done = run(*QUICK, f"--gemm_kernel={tmp_path / 'all.py'}", "--gemm_shapes=grouped:3x8/zipf")
+    assert "takes has 'group', which is none of batches, groups, scales, epilogues" in done.stdout
+
+
+def test_a_library_of_the_first_version_takes_one_product(tmp_path: Path) -> None:
+    header = (ROOT / "kernels" / "user" / "gemm_kernel.h").read_text()
+    (tmp_path / "gemm_kernel.h").write_text(header.replace("return 2;", "return 1;"))
+    text = (CPP + ENTRY).replace("NAME", "gemm_kernel").replace("BAD", "")
+    compiled(tmp_path, "old", text)
+    shapes = "--gemm_shapes=64,batched:3x8,grouped:3x8/zipf"
+    done = run(*QUICK, shapes, "--gemm_kernel=old.so", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert re.search("old/f32/64x64x64 .*GFLOP/s", done.stdout)
+    assert "SKIPPED: takes no batch" in done.stdout
+    assert "SKIPPED: takes no groups" in done.stdout
 
 
 # Of each library what makes a tensor, launches on a stream, and waits for it.

@@ -151,12 +151,36 @@ def verified(precision: str, shapes: str, folder: Path, *arguments: str) -> list
     return [row["kernel"] for row in rows]
 
 
-@pytest.mark.parametrize(("precision", "files"), [("f32", 15), ("s32", 2), ("bf16", 1)])
+@pytest.mark.parametrize(("precision", "files"), [("f32", 16), ("s32", 2), ("bf16", 1)])
 def test_the_examples_are_right_at_512_and_at_an_odd_shape(
     precision: str, files: int, tmp_path: Path
 ) -> None:
     kernels = verified(precision, "512,131x77x203", tmp_path)
     assert len(kernels) == 2 * len(set(kernels)) == 2 * files
+
+
+def test_a_source_gets_the_groups_and_batches_that_it_declares(tmp_path: Path) -> None:
+    text = (ROOT / "examples" / "grouped.cu").read_text()
+    declared = "constexpr unsigned gemm_kernel_takes"
+    (tmp_path / "grouped.cu").write_text(text)
+    (tmp_path / "skips.cu").write_text(
+        text.replace("  float sum", "  if (group == 1) return;\n  float sum")
+    )
+    (tmp_path / "silent.cu").write_text(text.replace(declared, "constexpr unsigned other"))
+    files = "--gemm_kernel=grouped.cu,skips.cu,silent.cu"
+    shapes = "--gemm_shapes=grouped:5x70x77x203/zipf,batched:3x70x77x203"
+    out = "--benchmark_out=record.json"
+    done = run(*QUICK[:3], QUICK[4], files, shapes, out, cwd=tmp_path)
+    assert done.stdout.count("SKIPPED: takes no groups") == 1
+    assert done.stdout.count("SKIPPED: takes no batch") == 1
+    found = [
+        row["gemm"] for row in json.loads((tmp_path / "record.json").read_text())["benchmarks"]
+    ]
+    for row in found:
+        if row["kernel"] == "grouped":
+            assert row["verification"]["passed"], row["failed"]
+        elif row["kernel"] == "skips":
+            assert "were never written" in row["failed"]
 
 
 def test_the_example_for_a_transposed_a_is_right_on_one(tmp_path: Path) -> None:

@@ -15,6 +15,10 @@
 //   c++ -std=c++20 -shared -fPIC -I kernels/user my.cpp -o my.so               for a CPU
 //
 // A Python file needs no header: run_in_python.py documents its functions.
+//
+// A kernel is given one plain product at a time, unless its file declares what else it takes:
+//
+//   constexpr unsigned gemm_kernel_takes = gemm::kBatches | gemm::kGroups;
 #pragma once
 
 namespace gemm {
@@ -27,14 +31,39 @@ using Input = void;
 using Output = void;
 #endif
 
+// What a kernel takes besides one plain product. Where a problem needs several, all are declared.
+constexpr unsigned kBatches = 1;    // so many products of one size
+constexpr unsigned kGroups = 2;     // products that differ in their rows of A and C
+constexpr unsigned kScales = 4;     // factors of blocks of A and B: precision e4m3block
+constexpr unsigned kEpilogues = 8;  // all of Epilogue
+
+// What is done to an element of C before it is stored: the bias of its column is added; then GELU
+// in its tanh form is applied; or the element of the residual is added.
+enum class Epilogue : int { none, bias, bias_gelu, residual };
+
 // C (m x n) = A (m x k) * B (k x n), dense and row-major; a transposed A is stored as k x m, a
-// transposed B as n x k. The pointers are multiples of 256 bytes.
+// transposed B as n x k. The pointers a, b and c are multiples of 256 bytes.
 struct Call {
   const Input* a;
   const Input* b;
   Output* c;
   long long m, n, k;
   bool a_transposed, b_transposed;
+
+  // The rest is 1, none and null unless the kernel takes it (gemm_kernel_takes).
+  Epilogue epilogue;
+  // Products of a batch, or groups. Their A are one after another without a gap, so are B and C.
+  long long batch;
+  // Of groups, batch + 1 numbers: the first of the batch * m rows of all A and C that a group has,
+  // and at last the number of all rows. A group may have no row; m is the average.
+  const int* row_starts;       // on the device
+  const int* host_row_starts;  // the same; null in a .cu file, all of which runs on the device
+  // Of 128 elements along k of each row of A: ceil(k/128) rows of batch * m. Of blocks of 128 x 128
+  // of each B: ceil(n/128) rows of ceil(k/128), padded to a multiple of 4.
+  const float* a_scales;
+  const float* b_scales;
+  const Output* bias;      // n elements
+  const Output* residual;  // m x n, as C
 };
 
 struct Dim {
@@ -112,11 +141,22 @@ auto launch(Dim grid, Dim block, Arguments... arguments) {
 
 }  // namespace gemm
 
-#ifndef __CUDACC_RTC__
+#ifdef __CUDACC_RTC__
+
+// ::gemm_kernel_takes is this one in a file that declares none.
+namespace gemm::plain {
+constexpr unsigned gemm_kernel_takes = 0;
+}
+using namespace gemm::plain;
+
+#else
 
 // Incremented with every change of Call or gemm_kernel; a library contains the version that it was
-// built with.
-extern "C" [[gnu::used]] inline int gemm_kernel_abi() { return 1; }
+// built with. Call had only its first fields in version 1, which still runs.
+extern "C" [[gnu::used]] inline int gemm_kernel_abi() { return 2; }
+
+// You may define this.
+extern "C" const unsigned gemm_kernel_takes;
 
 // You define this. It enqueues C = A * B on the stream, a cudaStream_t; on a CPU the stream is null
 // and it computes C. Returns null, or an error message of one line. `precision` is "f32", "bf16",

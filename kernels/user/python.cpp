@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "kernels/epilogue.hpp"
 #include "kernels/layout.hpp"
 
 namespace gemm {
@@ -34,7 +35,7 @@ struct File {
       : path(std::filesystem::absolute(user.file)),
         entry(user.entry.empty() ? "prepare" : user.entry) {}
 
-  PythonCall call(const Problem& p, const Device& device, const Operands& o = {}) const {
+  PythonCall call(const Problem& p, const Device& device, const Call& arguments) const {
     if (python == nullptr) throw std::logic_error("Python kernels need run_in_python.py");
     const PrecisionTraits& traits = traits_of(p.precision);
     return {.file = path.c_str(),
@@ -44,12 +45,8 @@ struct File {
             .device = device.kind == Device::Kind::gpu ? "gpu" : "cpu",
             .input_element = name_of(traits.input),
             .output_element = name_of(traits.output),
-            .a = o.a,
-            .b = o.b,
-            .c = o.c,
-            .m = p.m,
-            .n = p.n,
-            .k = p.k};
+            .epilogue = gemm::name_of(p.activation).data(),
+            .call = arguments};
   }
 
   std::string path, entry;
@@ -59,24 +56,33 @@ struct File {
 
 void set_python(const PythonFunctions* functions) { python = functions; }
 
-std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported_in_python(
-    const UserKernel& user) {
-  return [file = File(user)](const Problem& p, const Device& device) -> std::optional<std::string> {
-    const PythonCall call = file.call(p, device);
-    const char* reason = nullptr;
-    gemm::call(python->unsupported, &call, &reason);
-    return reason == nullptr ? std::nullopt : std::optional(first_line(reason));
-  };
-}
-
-Prepare prepare_in_python(const UserKernel& user) {
-  return [file = File(user)](const Problem& p, const Device& device, const Operands& o) -> Launch {
-    const PythonCall call = file.call(p, device, o);
-    std::int64_t launch = 0;
-    gemm::call(python->prepare, &call, &launch);
-    const std::shared_ptr<void> held(nullptr, [launch](void*) { python->release(launch); });
-    return [launch, held](Stream stream) { gemm::call(python->launch, launch, stream); };
-  };
+Loaded load_python(const UserKernel& user) {
+  const File file(user);
+  return {
+      .takes =
+          [file](const Problem& p, const Device& device) {
+            const auto arguments = call_of(p, {}, {});  // without data
+            const PythonCall call = file.call(p, device, *arguments);
+            unsigned takes = 0;
+            gemm::call(python->takes, &call, &takes);
+            return takes;
+          },
+      .unsupported = [file](const Problem& p, const Device& device) -> std::optional<std::string> {
+        const auto arguments = call_of(p, {}, {});
+        const PythonCall call = file.call(p, device, *arguments);
+        const char* reason = nullptr;
+        gemm::call(python->unsupported, &call, &reason);
+        return reason == nullptr ? std::nullopt : std::optional(first_line(reason));
+      },
+      .prepare = [file](const Problem& p, const Device& device, const Operands& o) -> Launch {
+        const auto arguments = call_of(p, device, o);
+        const PythonCall call = file.call(p, device, *arguments);
+        std::int64_t launch = 0;
+        gemm::call(python->prepare, &call, &launch);
+        const std::shared_ptr<void> held(nullptr,
+                                         [launch, arguments](void*) { python->release(launch); });
+        return [launch, held](Stream stream) { gemm::call(python->launch, launch, stream); };
+      }};
 }
 
 }  // namespace gemm

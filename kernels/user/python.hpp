@@ -4,10 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
 
+#include "kernels/user/gemm_kernel.h"
 #include "kernels/user/user_kernel.hpp"
 
 namespace gemm {
@@ -17,12 +15,12 @@ struct PythonCall {
   const char *file, *entry;                    // the entry is "prepare" by default
   const char *precision, *layout, *device;     // "tf32", "nt", "gpu"
   const char *input_element, *output_element;  // "f32", "bf16", ...
-  const void *a, *b;
-  void* c;
-  std::int64_t m, n, k;
+  const char* epilogue;                        // "none", "bias", ...
+  Call call;
 };
 
 struct PythonFunctions {
+  void (*takes)(const PythonCall*, unsigned* takes);  // as gemm_kernel_takes
   // `reason` is set to why the benchmark is skipped, or stays null.
   void (*unsupported)(const PythonCall*, const char** reason);
   void (*prepare)(const PythonCall*, std::int64_t* launch);
@@ -37,8 +35,6 @@ struct PythonFunctions {
 // Called once, before any benchmark; null if this process is not Python.
 void set_python(const PythonFunctions* functions);
 
-std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported_in_python(
-    const UserKernel& kernel);
-Prepare prepare_in_python(const UserKernel& kernel);
+Loaded load_python(const UserKernel& kernel);
 
 }  // namespace gemm

@@ -10,7 +10,11 @@ at standard input (bench/run/exchange.hpp). Such a file defines
         return launch               # launch(stream) enqueues c = a @ b and returns
 
 and may define `unsupported(problem)`: why a problem is skipped, or None. `problem` is a
-Problem. `stream` is a cudaStream_t as an integer; None on the CPU, where launch computes.
+Problem. A file is given one plain product at a time, unless it says what else it takes:
+
+    takes = ("batches", "groups", "scales", "epilogues")  # or some of them
+
+`stream` is a cudaStream_t as an integer; None on the CPU, where launch computes.
 Everything here is for one process and one thread. It needs Python 3.10 and nothing else.
 """
 
@@ -18,6 +22,7 @@ import ctypes
 import importlib.util
 import itertools
 import json
+import math
 import os
 import resource
 import signal
@@ -37,6 +42,10 @@ LONGEST_REASON = 4096  # characters; a record keeps fewer
 TYPES = {"f32": "<f4", "f64": "<f8", "f16": "<f2", "s32": "<i4", "s8": "|i1"}
 TYPES |= {"bf16": "<i2", "e4m3": "|u1", "e5m2": "|u1"}
 
+TAKES = ("batches", "groups", "scales", "epilogues")  # as the bits of gemm_kernel_takes
+
+SCALE_BLOCK = 128  # elements along k, and for B also along n, that share a factor
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -48,27 +57,54 @@ class Problem:
     precision: str  # "f32", "tf32", "bf16", ...
     layout: str  # "nn", "nt", "tn", "tt": how A and B are stored, t for transposed
     device: str  # "cpu" or "gpu"
+    batch: int = 1  # products of a batch, or groups, of m rows on average
+    # Of groups: the first row of each, and at last the number of all rows.
+    row_starts: tuple[int, ...] = ()
+    epilogue: str = "none"  # "bias", "bias-gelu" or "residual"
 
 
 class Matrix:
     """A, B or C in place: `shape` as in the product, `strides` in bytes (a transposed operand is a
     view), `pointer`, an integer, and `element`, such as "bf16". numpy.asarray accepts it on the
-    CPU; torch.as_tensor, cupy.asarray and numba.cuda.as_cuda_array do on the GPU."""
+    CPU; torch.as_tensor, cupy.asarray and numba.cuda.as_cuda_array do on the GPU.
+
+    A batch has the product as its first dimension. Groups have all their rows in A and C, and their
+    B as those of a batch. What a problem does not have is None:
+    a.row_starts                problem.row_starts in the device's memory, "s32"
+    a.scales, b.scales          factors, "f32": of blocks of 1 x 128 of A; of 128 x 128 of B, whose
+                                columns are the rows of scales
+    c.bias, c.residual          n elements; a matrix like C
+    """
+
+    row_starts: "Matrix | None" = None
+    scales: "Matrix | None" = None
+    bias: "Matrix | None" = None
+    residual: "Matrix | None" = None
 
     def __init__(
-        self, pointer: int, shape: tuple[int, int], transposed: bool, element: str, device: str
+        self,
+        pointer: int,
+        shape: tuple[int, ...],
+        element: str,
+        device: str,
+        steps: tuple[int, ...] | None = None,  # in elements; None: row-major
     ) -> None:
         self.pointer, self.shape, self.element = pointer, shape, element
         size = int(TYPES[element][-1])
-        self.strides = (size, shape[0] * size) if transposed else (shape[1] * size, size)
+        self.strides = tuple(size * each for each in steps or row_major(shape))
         interface = {
             "version": 3,
             "shape": shape,
-            "strides": self.strides if transposed else None,
+            "strides": self.strides if steps else None,
             "typestr": TYPES[element],
             "data": (pointer, False),
         }
         setattr(self, f"__{'' if device == 'cpu' else 'cuda_'}array_interface__", interface)
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements."""
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 Launch = Callable[[int | None], object]
@@ -79,9 +115,16 @@ class Call(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_char_p) for name in ("file", "entry", "precision", "layout", "device")),
-        *((name, ctypes.c_char_p) for name in ("input", "output")),
+        *((name, ctypes.c_char_p) for name in ("input", "output", "epilogue")),
+        # From here on gemm::Call.
         *((name, ctypes.c_void_p) for name in "abc"),
         *((name, ctypes.c_int64) for name in "mnk"),
+        *((name, ctypes.c_bool) for name in ("a_transposed", "b_transposed")),
+        ("epilogue_number", ctypes.c_int),
+        ("batch", ctypes.c_int64),
+        ("row_starts", ctypes.c_void_p),
+        ("host_row_starts", ctypes.POINTER(ctypes.c_int)),
+        *((name, ctypes.c_void_p) for name in ("a_scales", "b_scales", "bias", "residual")),
     ]
 
     @property
@@ -91,18 +134,45 @@ class Call(ctypes.Structure):
 
     def problem(self) -> Problem:
         """The argument of a file's functions."""
-        names = (each.decode() for each in (self.precision, self.layout, self.device))
-        return Problem(self.m, self.n, self.k, *names)
+        return Problem(
+            *(self.m, self.n, self.k),
+            self.precision.decode(),
+            self.layout.decode(),
+            self.device.decode(),
+            self.batch,
+            tuple(self.host_row_starts[: self.batch + 1]) if self.host_row_starts else (),
+            self.epilogue.decode(),
+        )
 
     def operands(self) -> tuple[Matrix, Matrix, Matrix]:
         """A, B and C."""
         inside, outside, device = (x.decode() for x in (self.input, self.output, self.device))
-        transposed = [letter == "t" for letter in self.layout.decode()]
-        return (
-            Matrix(self.a, (self.m, self.k), transposed[0], inside, device),
-            Matrix(self.b, (self.k, self.n), transposed[1], inside, device),
-            Matrix(self.c, (self.m, self.n), False, outside, device),
-        )
+        groups = bool(self.host_row_starts)
+        each = (self.batch,) if groups or self.batch > 1 else ()
+        rows = (self.batch * self.m,) if groups else (*each, self.m)  # of A and C
+
+        def matrix(pointer: int, shape: tuple[int, ...], transposed: bool) -> Matrix:
+            *outer, across, down = row_major((*shape[:-2], shape[-1], shape[-2]))
+            steps = (*outer, down, across) if transposed else None
+            return Matrix(pointer, shape, inside, device, steps)
+
+        a = matrix(self.a, (*rows, self.k), self.a_transposed)
+        b = matrix(self.b, (*each, self.k, self.n), self.b_transposed)
+        c = Matrix(self.c, (*rows, self.n), outside, device)
+        if groups:
+            a.row_starts = Matrix(self.row_starts, (self.batch + 1,), "s32", device)
+        if self.a_scales:
+            along, across = (-(-size // SCALE_BLOCK) for size in (self.k, self.n))
+            padded = -(-along // 4) * 4
+            steps = (*row_major(rows), math.prod(rows))
+            a.scales = Matrix(self.a_scales, (*rows, along), "f32", device, steps)
+            steps = row_major((*each, across, padded))
+            b.scales = Matrix(self.b_scales, (*each, across, along), "f32", device, steps)
+        if self.bias:
+            c.bias = Matrix(self.bias, (self.n,), outside, device)
+        if self.residual:
+            c.residual = Matrix(self.residual, c.shape, outside, device)
+        return a, b, c
 
 
 class Files:
@@ -116,6 +186,10 @@ class Files:
         self.not_loaded = ctypes.c_bool()  # and ::not_loaded
         # Before LIBRARY is loaded: of two libraries of the same name the files' one is used.
         self._modules = {file: imported(file) for file in files}
+
+    def takes(self, call: Any, takes: Any) -> None:
+        """Sets `takes` to the bits of what the file takes besides one plain product."""
+        self._guarded(call.contents.path, self._takes, call.contents, takes)
 
     def unsupported(self, call: Any, reason: Any) -> None:
         """Sets `reason` to why a problem is skipped."""
@@ -155,6 +229,12 @@ class Files:
         if isinstance(module, BaseException):
             raise module
         return module
+
+    def _takes(self, call: Call, takes: Any) -> None:
+        names = set(getattr(self._module(call), "takes", ()))
+        if unknown := names - set(TAKES):
+            raise ValueError(f"takes has {unknown.pop()!r}, which is none of {', '.join(TAKES)}")
+        takes[0] = sum(1 << TAKES.index(name) for name in names)
 
     def _unsupported(self, call: Call, reason: Any) -> None:
         function = getattr(self._module(call), "unsupported", None)
@@ -238,6 +318,7 @@ def main(library: str) -> None:
     modules = Files(json.loads(request)["python"])
     call, number, text = ctypes.POINTER(Call), ctypes.c_int64, ctypes.c_void_p
     functions = (
+        ctypes.CFUNCTYPE(None, call, ctypes.POINTER(ctypes.c_uint))(modules.takes),
         ctypes.CFUNCTYPE(None, call, ctypes.POINTER(text))(modules.unsupported),
         ctypes.CFUNCTYPE(None, call, ctypes.POINTER(number))(modules.prepare),
         ctypes.CFUNCTYPE(None, number, ctypes.c_void_p)(modules.launch),

@@ -211,16 +211,11 @@ class Module {
   Module(const Module&) = delete;
   ~Module() { driver<decltype(cuModuleUnload)>("cuModuleUnload")(module_); }
 
+  unsigned takes() const { return result_of<unsigned>(function(kDeclared)); }
+
   // The result of the file's own function, checked.
   Configuration describe(Call call) const {
-    Configuration configuration{};
-    void* there = nullptr;
-    check(cudaMalloc(&there, sizeof configuration), "no memory for the description of a launch");
-    const std::unique_ptr<void, cudaError_t (*)(void*)> owned(there, cudaFree);
-    void* arguments[] = {&call, &there};
-    launch(describe_, {}, {}, 0, nullptr, arguments);
-    check(cudaMemcpy(&configuration, there, sizeof configuration, cudaMemcpyDeviceToHost),
-          "the function that describes the launch failed");
+    const auto configuration = result_of<Configuration>(describe_, call);
     if (const auto fault = fault_of(configuration, parameters())) throw std::runtime_error(*fault);
     return configuration;
   }
@@ -240,6 +235,20 @@ class Module {
   }
 
  private:
+  // What a kernel of one thread writes to where its last argument points.
+  template <typename Result, typename... Arguments>
+  static Result result_of(CUfunction which, Arguments... arguments) {
+    Result result{};
+    void* there = nullptr;
+    check(cudaMalloc(&there, sizeof result), "no memory for the description of a launch");
+    const std::unique_ptr<void, cudaError_t (*)(void*)> owned(there, cudaFree);
+    void* all[] = {&arguments..., &there};
+    launch(which, {}, {}, 0, nullptr, all);
+    check(cudaMemcpy(&result, there, sizeof result, cudaMemcpyDeviceToHost),
+          "the function that describes the launch failed");
+    return result;
+  }
+
   // Sizes of the kernel's parameters; nothing where the driver is older than CUDA 12.4.
   std::optional<std::vector<std::size_t>> parameters() const {
     using ParameterInfo = CUresult(CUfunction, std::size_t, std::size_t*, std::size_t*);
@@ -317,7 +326,8 @@ CompiledSource compile_source(const UserKernel& user, Precision precision, int c
   const std::string text = read(user.file) + "\n#line 1 \"" + std::string(kAppended) + file +
                            "\"\nextern \"C\" __global__ void " + kDescribe +
                            "(gemm::Call p, gemm::Configuration* out) { *out = " + entry +
-                           "(p); }\n";
+                           "(p); }\nextern \"C\" __global__ void " + kDeclared +
+                           "(unsigned* out) { *out = ::gemm_kernel_takes; }\n";
   std::vector<std::string> options = {
       "-std=c++20", "-default-device", "-lineinfo",
       // From 9.0 on with architecture-specific instructions, such as wgmma.
@@ -359,20 +369,41 @@ CompiledSource compile_source(const UserKernel& user, Precision precision, int c
   return compiled;
 }
 
-Prepare load_source(const UserKernel& user) {
+std::shared_ptr<const int> copy_on_gpu(const std::vector<int>& values) {
+  void* there = nullptr;
+  const std::size_t bytes = values.size() * sizeof(int);
+  check(cudaMalloc(&there, bytes), "no memory for the rows of groups");
+  std::shared_ptr<const int> owned(static_cast<const int*>(there),
+                                   [there](auto) { cudaFree(there); });
+  check(cudaMemcpy(there, values.data(), bytes, cudaMemcpyHostToDevice),
+        "the rows of groups cannot be copied");
+  return owned;
+}
+
+Loaded load_source(const UserKernel& user) {
   // By precision: that of the benchmark and perhaps of a baseline.
   using Modules = std::map<Precision, std::shared_ptr<const Module>>;
-  return [user, modules = std::make_shared<Modules>()](const Problem& p, const Device& device,
-                                                       const Operands& o) -> Launch {
+  const auto module_of = [user, modules = std::make_shared<Modules>()](const Problem& p,
+                                                                       const Device& device) {
     auto& module = (*modules)[p.precision];
     if (!module)
       module = std::make_shared<const Module>(
           compile_source(user, p.precision, device.compute_capability));
-    Configuration configuration = module->describe(call_of(p, o));
-    module->allow_shared(configuration.shared_bytes);
-    return
-        [module, configuration](Stream stream) mutable { module->launch(configuration, stream); };
+    return module;
   };
+  return {.takes = [=](const Problem& p,
+                       const Device& device) { return module_of(p, device)->takes(); },
+          .prepare = [=](const Problem& p, const Device& device, const Operands& o) -> Launch {
+            const auto module = module_of(p, device);
+            const auto held = call_of(p, device, o);
+            Call call = *held;
+            call.host_row_starts = nullptr;
+            Configuration configuration = module->describe(call);
+            module->allow_shared(configuration.shared_bytes);
+            return [module, held, configuration](Stream stream) mutable {
+              module->launch(configuration, stream);
+            };
+          }};
 }
 
 }  // namespace gemm

@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -35,17 +37,27 @@ struct UserKernel {
 };
 
 // Registers it in the family "user", or "peer" if its folder is called other_implementations. Only
-// `prepare` opens, compiles and runs the file. Throws std::logic_error if the label is taken.
+// `prepare` opens, compiles and runs the file, and `unsupported` where a problem is more than one
+// plain product, or the file is Python. Throws std::logic_error if the label is taken.
 void register_user_kernel(const UserKernel& kernel, Device::Kind runs_on);
 
-// The arguments of a user's function (gemm_kernel.h).
+// The arguments of a user's function (gemm_kernel.h), with what they point to besides operands.
 struct Call;
-Call call_of(const Problem& problem, const Operands& operands);
+std::shared_ptr<const Call> call_of(const Problem& problem, const Device& device,
+                                    const Operands& operands);
+// A copy in the GPU's memory. Throws std::runtime_error.
+std::shared_ptr<const int> copy_on_gpu(const std::vector<int>& values);
 
-// Makes the launch of one operand set.
-using Prepare = std::function<Launch(const Problem&, const Device&, const Operands&)>;
-Prepare load_library(const UserKernel& kernel);
-Prepare load_source(const UserKernel& kernel);
+// What a file's kernel does.
+struct Loaded {
+  // Its gemm_kernel_takes.
+  std::function<unsigned(const Problem&, const Device&)> takes;
+  std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported = {};
+  // Makes the launch of one operand set.
+  std::function<Launch(const Problem&, const Device&, const Operands&)> prepare;
+};
+Loaded load_library(const UserKernel& kernel);
+Loaded load_source(const UserKernel& kernel);
 // Messages of a library or a Python file are untrusted: cuts at the first line break or escape
 // sequence.
 std::string first_line(std::string_view text);
@@ -53,10 +65,10 @@ std::string first_line(std::string_view text);
 // Compiles a source with NVRTC. Throws CannotLoad with the first error, and prints the
 // whole log, since a benchmark shows only one line.
 struct CompiledSource {
-  std::string cubin, kernel;  // the kernel's name in it; `kDescribe` is there too
+  std::string cubin, kernel;  // the kernel's name in it; the names below are there too
 };
 CompiledSource compile_source(const UserKernel& kernel, Precision precision,
                               int compute_capability);
-inline constexpr char kDescribe[] = "gemm_bench_describe";
+inline constexpr char kDescribe[] = "gemm_bench_describe", kDeclared[] = "gemm_bench_takes";
 
 }  // namespace gemm

@@ -2,6 +2,8 @@
 
 import cupy
 
+takes = ("batches",)
+
 
 def unsupported(problem):
     """Precisions without a type, or without FP32 accumulation, in CuPy."""

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+takes = ("batches",)
+
 
 def prepare(problem, a, b, c):
     """On views of the operands."""

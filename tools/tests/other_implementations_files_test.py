@@ -31,6 +31,19 @@ class Tensor:
     def view(self, element: str) -> "Tensor":
         return Tensor(self.array, element)
 
+    def t(self) -> "Tensor":
+        return Tensor(self.array.T, self.element)
+
+    def __getitem__(self, which: slice) -> "Tensor":
+        return Tensor(self.array[which], self.element)
+
+    def stride(self) -> tuple[int, ...]:
+        return tuple(step // self.array.itemsize for step in self.array.strides)
+
+    shape = property(lambda self: self.array.shape)
+    dtype = property(lambda self: self.element)
+    data_ptr = property(lambda self: lambda: self.array.ctypes.data)
+
 
 @pytest.fixture
 def torch(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
@@ -45,6 +58,14 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
             np.matmul(a.array, b.array, out=out.array, casting="unsafe")
 
         return call
+
+    def of_groups(a: Tensor, b: Tensor, *, offs: Tensor) -> Tensor:
+        asked.append({"name": "_grouped_mm", **settings})
+        size = (a.array.shape[0], b.array.shape[2])
+        out = settings["allocate"](size, (size[1], 1), dtype=a.element, device="cuda")
+        for first, end, one in zip((0, *offs.array), offs.array, b.array, strict=False):
+            out.array[first:end] = a.array[first:end] @ one
+        return out
 
     def stream(which: int) -> Any:
         settings["stream"] = which
@@ -64,13 +85,30 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         matmul=product("matmul"),
         _int_mm=product("_int_mm"),
         _scaled_mm=product("_scaled_mm"),
+        _grouped_mm=of_groups,
+        addmm=lambda added, a, b, **how: product("addmm")(a, b, added, **how),
+        _addmm_activation=lambda added, a, b, **how: product("activation")(a, b, added, **how),
+        library=SimpleNamespace(
+            Library=lambda *_: SimpleNamespace(
+                impl=lambda name, function, *_, **how: settings.update(allocate=function)
+            )
+        ),
+        __version__=(2, 11),
     )
     monkeypatch.setitem(sys.modules, "torch", found)
     return found
 
 
-def problem(precision: str, m: int, n: int, k: int, layout: str = "nn") -> SimpleNamespace:
-    return SimpleNamespace(precision=precision, layout=layout, m=m, n=n, k=k)
+def problem(
+    precision: str, m: int, n: int, k: int, layout: str = "nn", **more: Any
+) -> SimpleNamespace:
+    plain = {"batch": 1, "row_starts": (), "epilogue": "none"}
+    return SimpleNamespace(precision=precision, layout=layout, m=m, n=n, k=k, **plain | more)
+
+
+def operand(array: Any, element: str, **more: Any) -> SimpleNamespace:
+    nothing = dict.fromkeys(("row_starts", "scales", "bias", "residual"))
+    return SimpleNamespace(array=array, element=element, **nothing | more)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +129,7 @@ def test_pytorch_is_asked_for_the_arithmetic_of_the_precision(
     a, b = random.integers(-4, 5, (32, 48)), random.integers(-4, 5, (48, 16))
     c = np.full((32, 16), -1)
     inside, outside = elements
-    operands = [
-        SimpleNamespace(array=x, element=e) for x, e in ((a, inside), (b, inside), (c, outside))
-    ]
+    operands = [operand(x, e) for x, e in ((a, inside), (b, inside), (c, outside))]
     other, what = imported("PyTorch"), problem(precision, 32, 16, 48)
     launch = other.prepare(what, *operands)
     launch(7)
@@ -103,6 +139,32 @@ def test_pytorch_is_asked_for_the_arithmetic_of_the_precision(
     assert expected.items() <= asked.items()
     flags = vars(torch.backends.cuda.matmul)
     assert flags and not any(flags.values()), "no sums in 16 bits"
+
+
+def test_pytorch_puts_the_result_of_groups_into_c(torch: SimpleNamespace) -> None:
+    a, b, c = np.ones((6, 8)), np.ones((3, 8, 16)) * [[[1]], [[2]], [[3]]], np.zeros((6, 16))
+    starts = operand(np.array([0, 2, 2, 6]), "s32")
+    operands = operand(a, "bf16", row_starts=starts), operand(b, "bf16"), operand(c, "bf16")
+    what = problem("bf16", 2, 16, 8, batch=3, row_starts=(0, 2, 2, 6))
+    imported("PyTorch").prepare(what, *operands)(5)
+    assert (c[:2] == 8).all()
+    assert (c[2:] == 24).all()
+    assert [each["name"] for each in torch.asked] == ["_grouped_mm"]
+
+
+@pytest.mark.parametrize(
+    ("epilogue", "name"), [("bias", "addmm"), ("bias-gelu", "activation"), ("residual", "addmm")]
+)
+def test_pytorch_is_asked_for_the_epilogue(
+    torch: SimpleNamespace, epilogue: str, name: str
+) -> None:
+    added = {epilogue.partition("-")[0]: operand(np.ones(16), "bf16")}
+    a, b = operand(np.ones((4, 8)), "bf16"), operand(np.ones((8, 16)), "bf16")
+    c = operand(np.zeros((4, 16)), "bf16", **added)
+    imported("PyTorch").prepare(problem("bf16", 4, 16, 8, epilogue=epilogue), a, b, c)(5)
+    (asked,) = torch.asked
+    assert asked["name"] == name
+    assert asked.get("use_gelu", False) == (epilogue == "bias-gelu")
 
 
 def test_what_pytorch_does_not_take_is_unsupported(torch: SimpleNamespace) -> None:
@@ -115,6 +177,14 @@ def test_what_pytorch_does_not_take_is_unsupported(torch: SimpleNamespace) -> No
         assert "multiples" in unsupported(problem(precision, 32, 7, 32, "nt"))
     assert "m > 16" in unsupported(problem("s8", 16, 32, 32, "nt"))
     assert unsupported(problem("e5m2", 32, 32, 32)) == "PyTorch does not support e5m2"
+    assert unsupported(problem("e4m3block", 32, 32, 32, "nt")) is None
+    assert "m a multiple of 4" in unsupported(problem("e4m3block", 33, 32, 32, "nt"))
+    assert "no batch" in unsupported(problem("s8", 32, 32, 32, "nt", batch=2))
+    assert unsupported(problem("f32", 5, 7, 23, batch=2)) is None
+    groups = {"batch": 2, "row_starts": (0, 3, 8)}
+    assert unsupported(problem("bf16", 4, 16, 8, "nt", **groups)) is None
+    assert "n and k in eights" in unsupported(problem("bf16", 4, 12, 8, "nt", **groups))
+    assert "requires bf16" in unsupported(problem("f16", 4, 16, 8, "nt", **groups))
 
 
 def test_cupy_multiplies_on_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,8 @@ def test_rows_can_be_selected_and_others_added(tmp_path: Path) -> None:
     options = ["--only=CuPy,PyTorch", "--gemm_precisions=f64,s8", "--with=^Best/f64"]
     assert run(tmp_path, *options, f"--benchmark_out={tmp_path}/x").returncode == 0
     asked = called(tmp_path)
-    rows = "^CuPy/(f64)/|^PyTorch/(f64)/|^PyTorch/layout:nt/(s8)/"
+    of = "(epilogue:[a-z-]+/)?"
+    rows = f"^CuPy/{of}(f64)/|^PyTorch/{of}(f64)/|^PyTorch/layout:nt/{of}(s8)/"
     assert asked["--benchmark_filter"] == f"{rows}|^Best/f64"
     assert asked["--gemm_precisions"] == "f64,s8"
 

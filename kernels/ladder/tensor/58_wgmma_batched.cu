@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "kernels/ladder/tensor/batched_tiles.cuh"
+#include "kernels/parts/asynchronous.cuh"
 #include "kernels/parts/ring.cuh"
 #include "kernels/parts/wgmma.cuh"
 #include "kernels/registry.hpp"
@@ -34,14 +35,17 @@ __global__ void __launch_bounds__(kThreads, 1)
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ std::byte shared[];
   __shared__ RingBarriers<kStages> barriers;
+  let_next_launch_begin();
   Ring<kStageBytes> ring(shared, barriers);
   if (threadIdx.x == 0) ring.init_barriers(kConsumerThreads / 32);
+  if (threadIdx.x == kConsumerThreads) prefetch_maps(work, work.stores_by_tma());
   __syncthreads();
   const int n = static_cast<int>(work.n);
 
   if (threadIdx.x >= kConsumerThreads) {
     dealloc_registers<40>();  // of 168, which 384 threads have at first
     if (threadIdx.x > kConsumerThreads) return;
+    wait_for_previous_launch();  // everything else in the block depends on the loads
     for (Walk walk{work}; walk.at_tile(); walk.next()) {
       const auto tile = walk.tile();
       const int row = walk.first_row + tile.row, column = walk.which * n + tile.column;
@@ -100,7 +104,10 @@ template <typename T>
 Launch launch(const Problem& p, const Device& device, const Operands& o) {
   const BatchedWork work = batched_work<T>(p, o);
   return launched(wgmma_batched<T>,
-                  {std::min(work.count, std::max(1, device.sm_count)), kThreads, kSharedBytes},
+                  {.count = std::min(work.count, std::max(1, device.sm_count)),
+                   .threads = kThreads,
+                   .shared_bytes = kSharedBytes,
+                   .overlaps = true},
                   work);
 }
 

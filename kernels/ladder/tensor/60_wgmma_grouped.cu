@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "kernels/ladder/tensor/batched_tiles.cuh"
+#include "kernels/parts/asynchronous.cuh"
 #include "kernels/parts/device_array.cuh"
 #include "kernels/parts/ring.cuh"
 #include "kernels/parts/trial.hpp"
@@ -44,8 +45,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   extern __shared__ std::byte shared[];
   __shared__ RingBarriers<kStages> barriers;
   __shared__ int tiles[kStages];  // which tile begins with this stage
+  let_next_launch_begin();
   Ring<kStageBytes> ring(shared, barriers);
   if (threadIdx.x == 0) ring.init_barriers(kConsumerThreads / 32);
+  if (threadIdx.x == kConsumerThreads) prefetch_maps(work, work.stores_by_tma());
   __syncthreads();
   const int n = static_cast<int>(work.n);
   Walk walk{work};
@@ -53,6 +56,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x >= kConsumerThreads) {
     dealloc_registers<40>();  // of 168, which 384 threads have at first
     if (threadIdx.x > kConsumerThreads) return;
+    wait_for_previous_launch();  // which resets the counters; all else depends on the loads
     while (walk.at_tile()) {
       const int next = static_cast<int>(gridDim.x) + atomicAdd(&work.counters->taken, 1);
       const auto tile = walk.tile();
@@ -127,9 +131,12 @@ Launch launch(const Problem& p, const Device& device, const Operands& o) {
   // Half a wave of tiles in halves.
   const GroupedWork work{batched_work<T>(p, o, device.sm_count / 2),
                          static_cast<Counters*>(counters.get())};
-  const Launch enqueued =
-      launched(wgmma_grouped<T>,
-               {std::min(work.count, std::max(1, device.sm_count)), kThreads, kSharedBytes}, work);
+  const Launch enqueued = launched(wgmma_grouped<T>,
+                                   {.count = std::min(work.count, std::max(1, device.sm_count)),
+                                    .threads = kThreads,
+                                    .shared_bytes = kSharedBytes,
+                                    .overlaps = true},
+                                   work);
   return [enqueued, counters](Stream stream) { enqueued(stream); };
 }
 

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "kernels/ladder/tensor/launch.cuh"
+#include "kernels/parts/asynchronous.cuh"
 #include "kernels/parts/ring.cuh"
 #include "kernels/parts/wgmma.cuh"
 #include "kernels/registry.hpp"
@@ -82,14 +83,17 @@ __global__ void __launch_bounds__(kThreads, 1)
   constexpr bool kGelu = kActivation == Activation::bias_gelu;
   extern __shared__ std::byte shared[];
   __shared__ RingBarriers<kStages> barriers;
+  let_next_launch_begin();
   Ring<kStageBytes> ring(shared, barriers);
   if (threadIdx.x == 0) ring.init_barriers(kConsumerThreads / 32);
+  if (threadIdx.x == kConsumerThreads) prefetch_maps(work, work.stores_by_tma());
   __syncthreads();
   const int first = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
 
   if (threadIdx.x >= kConsumerThreads) {
     dealloc_registers<40>();  // of 168, which 384 threads have at first
     if (threadIdx.x > kConsumerThreads) return;
+    wait_for_previous_launch();  // everything else in the block depends on the loads
     for (int index = first; index < work.tiles.count(); index += blocks) {
       const auto place = work.tiles.place(index);
       const int row = place.row * kBM, column = place.column * kBN;
@@ -103,6 +107,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 
   alloc_registers<232>();
+  wait_for_previous_launch();  // which may write what is added
   const int consumer = static_cast<int>(threadIdx.x) / 128;
   const int offset = consumer * 64 * 128;  // of its 64 rows in a K tile of A
   const std::uint32_t staging = ring.end() + consumer * staging_bytes(kStaged);
@@ -164,7 +169,11 @@ Launch launch(const Problem& p, const Device& device, const Operands& o) {
   const auto kernel = residual                           ? wgmma_epilogue<T, Activation::residual>
                       : p.activation == Activation::bias ? wgmma_epilogue<T, Activation::bias>
                                                          : wgmma_epilogue<T, Activation::bias_gelu>;
-  return launched(kernel, {blocks_at_once(tiles, device), kThreads, kSharedBytes},
+  return launched(kernel,
+                  {.count = blocks_at_once(tiles, device),
+                   .threads = kThreads,
+                   .shared_bytes = kSharedBytes,
+                   .overlaps = true},
                   EpilogueWork{work, residual ? o.residual : o.bias});
 }
 

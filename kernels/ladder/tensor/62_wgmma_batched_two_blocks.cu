@@ -13,6 +13,7 @@
 #include <string>
 
 #include "kernels/ladder/tensor/launch.cuh"
+#include "kernels/parts/asynchronous.cuh"
 #include "kernels/parts/ring.cuh"
 #include "kernels/parts/wgmma.cuh"
 #include "kernels/registry.hpp"
@@ -45,8 +46,10 @@ __global__ void __launch_bounds__(kThreads, 2)
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ std::byte shared[];
   __shared__ RingBarriers<kStages> barriers;
+  let_next_launch_begin();
   Ring<kStageBytes> ring(shared, barriers);
   if (threadIdx.x == 0) ring.init_barriers(kConsumerThreads / 32);
+  if (threadIdx.x == kConsumerThreads) prefetch_maps(work, work.by_tma);
   __syncthreads();
   const int which = static_cast<int>(blockIdx.x) / work.tiles.count();
   const auto tile = work.tiles.place(static_cast<int>(blockIdx.x) - which * work.tiles.count());
@@ -55,6 +58,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 
   if (threadIdx.x >= kConsumerThreads) {
     if (threadIdx.x > kConsumerThreads) return;
+    wait_for_previous_launch();  // everything else in the block depends on the loads
     for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
       ring.begin_stage();
       tma_load(ring.data(), work.a_map, k_tile * kBK, which * m + first_row, ring.full());
@@ -110,7 +114,11 @@ Launch launch(const Problem& p, const Device&, const Operands& o) {
                   k_major_map<T>(o.a, rows, p.k, kBM),
                   k_major_map<T>(o.b, columns, p.k, kBN),
                   c_map};
-  return launched(wgmma_batched_two_blocks<T>, {p.batch * tiles.count(), kThreads, kSharedBytes},
+  return launched(wgmma_batched_two_blocks<T>,
+                  {.count = p.batch * tiles.count(),
+                   .threads = kThreads,
+                   .shared_bytes = kSharedBytes,
+                   .overlaps = true},
                   BatchedWork{work, by_tma});
 }
 

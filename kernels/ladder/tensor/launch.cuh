@@ -17,6 +17,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/parts/asynchronous.cuh"
 #include "kernels/parts/cluster_launch.cuh"
 #include "kernels/parts/tile_launch.cuh"
 #include "kernels/parts/tile_order.cuh"
@@ -42,17 +43,26 @@ struct Work {
   __device__ bool stores_by_tma() const { return n % 8 == 0; }
 };
 
-// A launch of so many blocks of the kernel. Throws std::runtime_error if the device has too little
-// shared memory.
+// Before the first TMA load needs them.
+__device__ inline void prefetch_maps(const Work& work, bool stores_by_tma) {
+  prefetch_tensor_map(work.a_map);
+  prefetch_tensor_map(work.b_map);
+  if (stores_by_tma) prefetch_tensor_map(work.c_map);
+}
+
+// A launch of so many blocks of the kernel. `overlaps`: the kernel calls wait_for_previous_launch
+// (programmatic dependent launch). Throws std::runtime_error if the device has too little shared
+// memory.
 struct Blocks {
   int count, threads, shared_bytes = 0, cluster = 1;
+  bool overlaps = false;
 };
 template <typename... Parameters>
 Launch launched(void (*kernel)(Parameters...), const Blocks& blocks,
                 std::type_identity_t<Parameters>... arguments) {
   simt::allow_shared_bytes(kernel, blocks.shared_bytes);
   const LaunchShape shape{blocks.count, dim3(static_cast<unsigned>(blocks.threads)),
-                          blocks.shared_bytes, blocks.cluster};
+                          blocks.shared_bytes, blocks.cluster, blocks.overlaps};
   return [=](Stream stream) { enqueue(kernel, shape, stream, arguments...); };
 }
 

@@ -44,6 +44,7 @@ OTHERS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         {
             **dict.fromkeys(("3", "4", "5", "6", "7", "12"), "stages and consumers of tiles"),
             "2048": "the most rows of A for which C^T is looked at",
+            "30": "the most columns of all B, as a power of two",
         },
     ),
     "best/tensor/swapped_plan.hpp": (

@@ -118,7 +118,8 @@ TEST(Traffic, IsFiniteAndNoLessThanCompulsory) {
   constexpr std::int64_t kSizes[][4] = {
       {1, 1, 1, 1},         {1, 300, 5, 1},     {300, 1, 5, 1},       {33, 65, 17, 1},
       {64, 96, 128, 1},     {255, 257, 9, 1},   {8, 8, 2049, 1},      {4092, 4092, 4092, 1},
-      {46400, 46400, 8, 1}, {4, 1 << 20, 3, 1}, {70000, 8, 32768, 1}, {33, 65, 64, 1000}};
+      {46400, 46400, 8, 1}, {4, 1 << 20, 3, 1}, {70000, 8, 32768, 1}, {33, 65, 64, 1000},
+      {192, 65, 64, 7}};
   for (const RegisteredKernel& kernel : registry()) {
     if (!kernel.traffic) continue;
     for (const Precision precision : kernel.precisions)

@@ -118,6 +118,7 @@ std::vector<std::string> covered(const std::string& plan, const Problem& p) {
   }
   parts.back() = "edges:";
   const int of_16_bytes = 16 / traits_of(p.precision).input_bytes;
+  if (p.batch > 1) parts.back() = "batch:" + parts.back();
   for (const std::int64_t size : {p.m, p.n, p.k})
     parts.back() += size % 128 == 0 ? " none" : size % of_16_bytes == 0 ? " aligned" : " any";
   for (std::size_t i = 1; i < parts.size(); ++i) parts[i] = parts[0] + "/" + parts[i];
@@ -126,24 +127,30 @@ std::vector<std::string> covered(const std::string& plan, const Problem& p) {
 
 // Operands are -4 to 4. Of libraries the first few: one of them tries all its algorithms for each
 // problem.
-void expect_integers_are_exact(Backend& backend, Whose whose = Whose::ours) {
-  constexpr Shape kShapes[] = {{1, 1, 1},        {5, 7, 3},        {300, 1, 16},    {1, 300, 16},
-                               {33, 65, 15},     {64, 64, 16},     {129, 257, 13},  {255, 130, 16},
-                               {96, 40, 128},    {67, 129, 127},   {64, 96, 64},    {1, 1, 4099},
-                               {130, 257, 1023}, {256, 512, 1024}, {511, 385, 259}, {70, 516, 300},
-                               {129, 257, 208},  {600, 392, 336},  {400, 600, 4096}};
+constexpr Shape kShapes[] = {{1, 1, 1},        {5, 7, 3},        {300, 1, 16},    {1, 300, 16},
+                             {33, 65, 15},     {64, 64, 16},     {129, 257, 13},  {255, 130, 16},
+                             {96, 40, 128},    {67, 129, 127},   {64, 96, 64},    {1, 1, 4099},
+                             {130, 257, 1023}, {256, 512, 1024}, {511, 385, 259}, {70, 516, 300},
+                             {129, 257, 208},  {600, 392, 336},  {400, 600, 4096}};
+// Of all kernels that take these.
+constexpr Shape kBatches[] = {{192, 257, 72, 3},   {128, 136, 264, 2},
+                              {256, 512, 1024, 4}, {70, 300, 40, 5},
+                              {512, 96, 13, 2},    {40, 264, 72, 9, Tokens::zipf}};
+
+void expect_integers_are_exact(Backend& backend, Whose whose = Whose::ours,
+                               std::span<const Shape> shapes = kShapes) {
   constexpr double kProduct = 16, kScales = 256;  // with scales: multiples of 1/16 up to 16
   std::set<std::string> met;
   const auto expect_exact_sums = [&](const Case& one) {
     const Problem& p = one.problem;
     ProblemData data(backend, p, Fill::integers, 3, 1);
     const Operands& set = data.sets()[0];
-    std::vector<double> expected(2 * p.m * p.n);
+    std::vector<double> expected(2 * elements_of_c(p));
     const Buffer there = upload(backend, expected.data(), expected.size() * sizeof(double));
     auto* reference = reinterpret_cast<double*>(there.get());
-    backend.reference(p, set, reference, reference + p.m * p.n);
+    backend.reference(p, set, reference, reference + elements_of_c(p));
     backend.copy(expected.data(), reference, expected.size() * sizeof(double));
-    expected.resize(p.m * p.n);
+    expected.resize(elements_of_c(p));
     // Twice, since a launch may leave something in its workspace.
     const auto expect_exact_launch = [&](const Launch& launch, const std::string& plan) {
       for (int turn = 0; turn < 2; ++turn) {
@@ -167,8 +174,8 @@ void expect_integers_are_exact(Backend& backend, Whose whose = Whose::ours) {
       expect_exact_launch(one.kernel->prepare(p, backend.device(), set), "");
     }
   };
-  const std::size_t few = whose == Whose::libraries ? 5 : std::size(kShapes);
-  for (const Shape& shape : std::span(kShapes).first(few)) {
+  const std::size_t few = whose == Whose::libraries ? 5 : shapes.size();
+  for (const Shape& shape : shapes.first(few)) {
     const auto suits = [&](const PrecisionTraits& traits) {
       const auto coarse = static_cast<double>(std::min(shape.k, traits.coarse_length));
       const double whole = kProduct * (has_scales(traits.precision) ? kScales : 1);
@@ -228,6 +235,13 @@ TEST(Exactness, OfIntegersOnTheCpu) { expect_integers_are_exact(*make_host_backe
 TEST(Exactness, OfIntegersOnTheGpu) {
   SKIP_WITHOUT_GPU();
   expect_integers_are_exact(*cuda());
+}
+TEST(Exactness, OfIntegersInBatchesOnTheCpu) {
+  expect_integers_are_exact(*make_host_backend(), Whose::ours, kBatches);
+}
+TEST(Exactness, OfIntegersInBatchesOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  expect_integers_are_exact(*cuda(), Whose::ours, kBatches);
 }
 TEST(Exactness, OfFp8ThatGoesIntoFp32EveryFewProductsOnTheGpu) {
   SKIP_WITHOUT_GPU();

@@ -68,8 +68,10 @@ constexpr bool a_in_registers(const Problem& p) {
 constexpr bool transposes_c(const Problem& p) {
   return a_in_registers(p) && p.layout == Layout::nn;
 }
-// Where the transpose of C is computed, m is its columns.
+// The C that is cut into tiles. Where the transpose of C is computed, m is its columns. Of a batch,
+// which has to be in layout nt, the C of all products are one below another.
 constexpr Problem tiled_problem(Problem p, bool transposed) {
+  p.m *= std::exchange(p.batch, 1);
   if (transposed) std::swap(p.m, p.n);
   return p;
 }
@@ -133,10 +135,12 @@ auto with_transposed_operands(const Problem& p, Use use) {
   }
 }
 
-// A and B as stored; exchanged if the transpose of C is computed.
+// A and B as stored, all of a batch; exchanged if the transpose of C is computed.
 template <typename Of>
 std::pair<Operand<typename Of::Element>, Operand<typename Of::Element>> operands_of(
-    const Problem& stored, const Operands& o) {
+    Problem stored, const Operands& o) {
+  stored.m *= stored.batch;
+  stored.n *= stored.batch;
   const auto a = operand_a<typename Of::Element>(stored, o.a),
              b = operand_b<typename Of::Element>(stored, o.b);
   return Of::kTransposesC ? std::pair(b, a) : std::pair(a, b);
@@ -163,7 +167,7 @@ Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool sto
   const auto a = packed(first, Tile::Operands::kAKMajor),
              b = packed(second, Tile::Operands::kBKMajor);
   work.a_map = Tile::A::map(a, p.m, p.k);
-  work.b_map = Tile::B::map(b, p.n, p.k, shape.cluster);
+  work.b_map = Tile::B::map(b, stored.batch * p.n, p.k, shape.cluster);
   if constexpr (requires { work.a_edge; }) {
     work.a_edge = Tile::A::edge_map(a, p.m, p.k);
     work.b_edge = Tile::B::edge_map(b, p.n, p.k, shape.cluster);
@@ -178,7 +182,7 @@ Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool sto
     if (work.by_tma) {
       constexpr int kColumns = kTransposed ? 64 : box_columns(Tile::kBN);
       work.c_map =
-          tensor_map(static_cast<Output*>(o.c), stored.m, stored.n, stored.n,
+          tensor_map(static_cast<Output*>(o.c), stored.batch * stored.m, stored.n, stored.n,
                      kTransposed ? kTransposedRows : 64, kColumns,
                      kColumns == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B);
     }
@@ -191,7 +195,7 @@ Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool sto
 template <typename Work>
 std::optional<std::string> wgmma_unsupported(WgmmaKernel<Work> kernel, const Problem& p,
                                              const Device& device) {
-  if (!simt::counts_fit(p, 64, 64, 64)) return simt::kCountsDoNotFit;
+  if (!simt::counts_fit(tiled_problem(p, false), 64, 64, 64)) return simt::kCountsDoNotFit;
   return sm_90a_unsupported(kernel, device);
 }
 
@@ -222,7 +226,7 @@ inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
   const double by_threads = stored.n % 2 == 0 ? 2 * c : 4 * c;
   const double written = !halves || by_tma ? c : staged ? by_rows : by_threads;
   const double of_k_tile = 1.0 * kLineBytes128 * (2 * of.rows + loaded + of.rows / 64 * of.columns);
-  return {.dram = bytes_minimum(p) + packed,
+  return {.dram = bytes_minimum(stored) + packed,
           .l2 = packed + a * columns + b * rows / of.cluster * loaded / of.columns + written,
           .shared = packed + of_k_tile * rows * columns * ceil_div(p.k, k_tile_depth(p.precision)) +
                     (staged ? 2 * c : 0)};

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -153,6 +154,7 @@ inline void add_plans(std::vector<Plan>& plans, const Problem& stored, const Dev
   for (std::size_t i = 0; i < all.size(); ++i) {
     const StreamKShape& shape = all[i].shape;
     if (traits_of(p.precision).input_bytes < all[i].bytes) continue;
+    if (stored.batch > 1 && stored.m % shape.cluster_rows() != 0) continue;
     for (const simt::TileSchedule& schedule :
          simt::tile_schedules(p, shape.cluster_rows(), shape.columns, k_tile_depth(p.precision),
                               std::max(1, device.sm_count / shape.cluster)))
@@ -163,10 +165,20 @@ inline void add_plans(std::vector<Plan>& plans, const Problem& stored, const Dev
 // C^T is worth a look where the rows of A fill few tiles.
 constexpr std::int64_t kMostRowsTransposed = 2048;
 
+// Why a batch is not computed, or nothing: each tile has rows of one product.
+inline std::optional<std::string> batch_unsupported(const Problem& p) {
+  if (p.batch == 1) return std::nullopt;
+  if (p.tokens != Tokens::equal) return "takes no groups";
+  if (p.layout != Layout::nt || p.m % 64 != 0 || p.precision == Precision::e4m3block)
+    return "takes a batch only in layout nt, without scales, and if m is a multiple of 64";
+  if (p.batch * p.n > 1 << 30) return "requires at most 2^30 columns of all B";
+  return std::nullopt;
+}
+
 inline std::vector<Plan> plans_of(const Problem& stored, const Device& device) {
   std::vector<Plan> plans;
   add_plans(plans, stored, device, main_loop_of(stored));
-  if (can_transpose(stored) && stored.m <= kMostRowsTransposed)
+  if (can_transpose(stored) && stored.m <= kMostRowsTransposed && stored.batch == 1)
     add_plans(plans, stored, device, MainLoop::transposed);
   return plans;
 }

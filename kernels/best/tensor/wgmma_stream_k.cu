@@ -3,6 +3,7 @@
 // overlap (programmatic dependent launch). Consumers are cooperative or ping-pong, as the shape
 // says. Cost: partial sums through global memory, where tiles are cut.
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -57,6 +58,7 @@ struct StreamKWork : WgmmaWork {
   PartialSums partials;
   CUtensorMap a_edge{}, b_edge{};  // of copy_inside
   const float *a_scales = nullptr, *b_scales = nullptr;
+  int product_rows = 0;  // of a batch
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -175,7 +177,11 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     for (simt::TilePiece piece; walk.next(work.schedule, piece);) {
       const auto tile = work.tiles.place(piece.tile);
       const int row = row_of(tile), rows = static_cast<int>(work.m);
-      const int column = tile.column * Tile::kBN, columns = static_cast<int>(work.n);
+      // Of a batch, all columns of B are beside each other: beyond the last of a product are those
+      // of the next one, whose results are not stored.
+      const bool batch = work.product_rows > 0;
+      const int n = static_cast<int>(work.n), columns = batch ? INT_MAX : n;
+      const int column = tile.column * Tile::kBN + (batch ? row / work.product_rows * n : 0);
       const int bytes = Tile::A::bytes_inside(row, rows) + Tile::B::bytes_inside(column, columns);
       wait_for_previous_launch();  // everything else in the block depends on these loads
       for (int k_tile = piece.first; k_tile < piece.end; ++k_tile, ring.next()) {
@@ -239,7 +245,8 @@ Launch launch_tile(const Problem& p, const Operands& o, const Plan& plan, int gr
                          {},
                          {},
                          o.a_scales,
-                         o.b_scales};
+                         o.b_scales,
+                         p.batch > 1 ? static_cast<int>(p.m) : 0};
   const int clusters = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
   return wgmma_launch<Tile, StreamKWork>(wgmma_stream_k<Tile>,
                                          {.blocks = clusters * Tile::kCluster,
@@ -307,8 +314,10 @@ const Registration registration({
                    Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast, Precision::s8,
                    Precision::e4m3block},
     .layouts = {kLayouts.begin(), kLayouts.end()},
+    .batches = Batches::also,
     .unsupported =
         [](const Problem& p, const Device& device) {
+          if (const auto why = batch_unsupported(p)) return why;
           using Of = WgmmaOperands<__nv_bfloat16, __nv_bfloat16, true, true>;
           return wgmma_unsupported(wgmma_stream_k<StreamKTile<Of, kFast[0].shape>>, p, device);
         },

@@ -18,7 +18,9 @@
 #include <system_error>
 #include <utility>
 
+#include "kernels/epilogue.hpp"
 #include "kernels/layout.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm {
 namespace {
@@ -105,9 +107,13 @@ class Lock {
 // A key without m.
 std::pair<std::string, std::string> around_m(const Problem& p, const Device& device, int driver) {
   static const std::string code = build_id();
+  std::string after = "x" + std::to_string(p.n) + "x" + std::to_string(p.k);
+  if (p.batch > 1) after += " batch:" + std::to_string(p.batch);
+  if (is_grouped(p)) after += " " + name_of_tokens(p);
+  if (p.activation != Activation::none) after += " " + std::string(name_of(p.activation));
   return {device.name + " " + std::to_string(driver) + " " + code + " " +
               std::string(traits_of(p.precision).name) + " " + std::string(name_of(p.layout)) + " ",
-          "x" + std::to_string(p.n) + "x" + std::to_string(p.k)};
+          after};
 }
 
 // Whether the file has `changes` now.

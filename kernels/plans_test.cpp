@@ -7,7 +7,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <initializer_list>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -91,6 +94,16 @@ TEST(PlanKey, NamesWhatTheChoiceDependsOn) {
   EXPECT_TRUE(key.starts_with("GPU 13000 ")) << key;
   EXPECT_TRUE(key.ends_with(" bf16 nt 1x2x3")) << key;
   EXPECT_GT(key.size(), 40U) << key << " has no hash of the machine code";
+  Problem other = p;
+  std::set<std::string> keys{key};
+  for (const auto& change : std::initializer_list<std::function<void()>>{
+           [&] { other.batch = 4; }, [&] { other.tokens = Tokens::zipf; },
+           [&] { other.tokens_seed = 3; }, [&] { other.tokens = Tokens::band; },
+           [&] { other.activation = Activation::residual; },
+           [&] { other.activation = Activation::bias; }}) {
+    change();
+    EXPECT_TRUE(keys.insert(plan_key(other, device, 13000)).second) << plan_key(other, device, 1);
+  }
 }
 
 }  // namespace

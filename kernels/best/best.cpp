@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/epilogue.hpp"
 #include "kernels/parts/cost.hpp"
 #include "kernels/parts/trial.hpp"
 #include "kernels/plans.hpp"
@@ -185,6 +186,8 @@ Kernel best() {
                      Precision::e4m3, Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast,
                      Precision::f64, Precision::s8, Precision::e4m3block},
       .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
+      .batches = Batches::also,
+      .activations = {kActivations.begin(), kActivations.end()},
       .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
         if (std::ranges::any_of(registry(),
                                 [&](const auto& kernel) { return runs(kernel, p, device); }))

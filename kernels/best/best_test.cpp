@@ -1,6 +1,7 @@
 // What Best runs before a trial, and where it runs at all.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -37,6 +38,28 @@ TEST(Best, IsThePlanOfTheShortestPredictionBeforeATrial) {
     EXPECT_EQ(choice->source, "model");
     EXPECT_NE(choice->name.find('/'), std::string::npos) << choice->name;
   }
+}
+
+// What only some kernels compute is tried among these.
+TEST(Best, TakesBatchesGroupsAndEpiloguesOfKernelsThatHaveAModel) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const RegisteredKernel &best = *find("Best"), &predicted = *find("Best/pick:model");
+  for (const std::int64_t m : {512, 100}) {
+    const Problem batch{m, 520, 512, Precision::bf16, Layout::nt, 16};
+    const auto kernel = predicted.chosen(batch, kHopper)->name;
+    EXPECT_TRUE(kernel.starts_with("WgmmaBatched") || (m == 512 && kernel.starts_with("WgmmaStr")))
+        << kernel << ": only tiles without rows of two products";
+    EXPECT_GE(best.traffic(batch, kHopper).dram, bytes_minimum(batch));
+  }
+  Problem groups{512, 520, 512, Precision::bf16, Layout::nt, 16, Tokens::zipf};
+  EXPECT_FALSE(best.unsupported(groups, kHopper));
+  groups.precision = Precision::f32;
+  EXPECT_TRUE(best.unsupported(groups, kHopper));
+  Problem epilogue{512, 520, 512, Precision::bf16, Layout::nt};
+  epilogue.activation = Activation::bias_gelu;
+  EXPECT_EQ(predicted.chosen(epilogue, kHopper)->name, "WgmmaEpilogue");
+  epilogue.layout = Layout::nn;
+  EXPECT_TRUE(best.unsupported(epilogue, kHopper));
 }
 
 // Tiles that need more shared memory than the device has are left out.

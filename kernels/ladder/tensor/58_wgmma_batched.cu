@@ -124,6 +124,7 @@ Kernel kernel() {
       },
       {}, {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}});
   rung.traffic = batched::traffic;
+  rung.work = batched::work;
   return rung;
 }
 const Registration registration(kernel());

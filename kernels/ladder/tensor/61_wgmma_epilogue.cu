@@ -198,6 +198,10 @@ Kernel rung() {
     traffic.l2 += traits_of(p.precision).output_bytes * added;
     return traffic;
   };
+  kernel.work = [traffic = kernel.traffic](const Problem& p, const Device& device) {
+    return work_of(p, device, traffic(p, device), {kBM, kBN}, Tiles(p, kBM, kBN).count(),
+                   device.sm_count);
+  };
   return kernel;
 }
 

@@ -130,17 +130,26 @@ std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   return std::nullopt;
 }
 
-const Registration registration(nt_rung(
-    {
-        .name = "WgmmaBatchedTwoBlocks",
-        .idea = "Two blocks on an SM: one stores its tile while the other computes.",
-        .source = "NVIDIA, CUTLASS 2, occupancy instead of a persistent pipeline",
-        .rung = 62,
-        .batches = Batches::only,
-        .unsupported = unsupported,
-    },
-    {kBM, kBN, 128, wgmma_bytes(kBM, kBN), Epilogue::tma},
-    {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}}));
+Kernel rung() {
+  Kernel kernel = nt_rung(
+      {
+          .name = "WgmmaBatchedTwoBlocks",
+          .idea = "Two blocks on an SM: one stores its tile while the other computes.",
+          .source = "NVIDIA, CUTLASS 2, occupancy instead of a persistent pipeline",
+          .rung = 62,
+          .batches = Batches::only,
+          .unsupported = unsupported,
+      },
+      {kBM, kBN, 128, wgmma_bytes(kBM, kBN), Epilogue::tma},
+      {{Precision::bf16, launch<__nv_bfloat16>}, {Precision::f16, launch<__half>}});
+  kernel.work = [traffic = kernel.traffic](const Problem& p, const Device& device) {
+    return work_of(p, device, traffic(p, device), {kBM, kBN},
+                   1.0 * p.batch * Tiles(p, kBM, kBN).count(), 2.0 * device.sm_count);
+  };
+  return kernel;
+}
+
+const Registration registration(rung());
 
 }  // namespace
 }  // namespace gemm::tensor::wgmma_batched_two_blocks

@@ -29,6 +29,13 @@ constexpr int kStaged = 128;
 constexpr int kSharedBytes =
     kStages * kStageBytes + kConsumers * staging_bytes(kStaged) + kSwizzleAlignment;
 
+// Those of all products.
+inline int tiles_of(const Products& all) {
+  std::int64_t rows = 0;
+  for (int which = 0; which < all.batch; ++which) rows += ceil_div(all.rows(which), kBM);
+  return static_cast<int>(rows * ceil_div(all.n, kBN));
+}
+
 // Tensor maps are of all products.
 struct BatchedWork : Work {
   Products products;
@@ -38,9 +45,7 @@ struct BatchedWork : Work {
   // Work::tiles, m and c are not used. Of the last `cut` tiles each half is a tile.
   BatchedWork(const Work& work, const Products& all, int cut) : Work(work), products(all), order{} {
     columns = static_cast<int>(ceil_div(n, kBN));
-    count = 0;
-    for (int which = 0; which < all.batch; ++which)
-      count += static_cast<int>(ceil_div(all.rows(which), kBM)) * columns;
+    count = tiles_of(all);
     whole = std::max(0, count - cut);
     count += count - whole;
     if (!is_grouped(all)) return;
@@ -122,6 +127,9 @@ inline Traffic traffic(const Problem& p, const Device&) {
     sum.shared += one.shared;
   }
   return sum;
+}
+inline gemm::Work work(const Problem& p, const Device& device) {
+  return work_of(p, device, traffic(p, device), {kBM, kBN}, tiles_of(Products(p)), device.sm_count);
 }
 
 }  // namespace gemm::tensor::batched

@@ -11,6 +11,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 
 #include "kernels/parts/asynchronous.cuh"
 #include "kernels/parts/cluster_launch.cuh"
+#include "kernels/parts/cost.hpp"
 #include "kernels/parts/tile_launch.cuh"
 #include "kernels/parts/tile_order.cuh"
 #include "kernels/registry.hpp"
@@ -129,6 +131,19 @@ inline Traffic traffic_of(const Problem& p, const TileShape& tile) {
   return {.dram = bytes_minimum(p),
           .l2 = p.batch * (a * across + b * down + stored),
           .shared = p.batch * (tile.moved * tile.cluster * down * across * k_tiles + staged)};
+}
+
+// What a launch asks of the device that computes so many tiles of C, so many at once: the whole
+// traffic is `traffic`.
+inline gemm::Work work_of(const Problem& p, const Device& device, const Traffic& traffic,
+                          const TileShape& tile, double tiles, double at_once) {
+  const PrecisionTraits& traits = traits_of(p.precision);
+  const double elements = 1.0 * tile.rows * tile.columns, waves = std::ceil(tiles / at_once);
+  return {.traffic = traffic,
+          .cycles = tensor_cycles(elements * tiles * static_cast<double>(p.k), traits.input_bytes,
+                                  device),
+          .busiest = waves * at_once / tiles,
+          .tail = waves * elements * traits.output_bytes};
 }
 
 // Completes a rung, given the launch in each precision.

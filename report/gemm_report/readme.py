@@ -87,7 +87,7 @@ def _standing(each: Standing) -> list[str]:
         doubt = f" {IN_DOUBT}" if worst.in_doubt else ""
         lowest = f"{worst.ratio:.2f}{doubt} at {worst.ours.size}"
     cells = [
-        precision_name(each.precision),
+        each.name,
         each.layout,
         row.size,
         speed,

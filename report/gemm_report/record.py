@@ -673,9 +673,14 @@ class Row:
         return str(self.m) if self.is_cube else self.shape
 
     @property
+    def kind(self) -> str:
+        """As the name of its problem begins: grouped, batched; plain is one product."""
+        return "grouped" if self.tokens else "batched" if self.batch_count > 1 else "plain"
+
+    @property
     def is_plain(self) -> bool:
         """Whether it is one product and nothing else: figures over sizes are of these."""
-        return self.batch_count == 1 and self.epilogue == "none"
+        return self.kind == "plain" and self.epilogue == "none"
 
     @property
     def volume(self) -> int:

@@ -26,7 +26,7 @@ def ordered_rows(record: Record) -> list[Row]:
             rungs.get(row.kernel, (1, 0)),
             natural(row.kernel_label),
             TRANSFERS.index(row.transfer) if row.transfer else -1,
-            (row.volume, row.m, row.n, row.k),
+            (row.volume, row.m, row.n, row.k, row.shape),
             row.repetition,
         ),
     )

@@ -53,14 +53,24 @@ def test_one_row_a_case_is_drawn_and_only_if_it_has_a_time(gpu: Record) -> None:
     assert not any(row.label == "Tiled/tile:32" for row in drawn_rows(gpu))
 
 
-def test_batches_are_rows_of_their_own_that_no_figure_draws(gpu: Record) -> None:
+def test_batches_and_groups_are_no_rungs_and_have_standings_of_their_own(gpu: Record) -> None:
     one = row_of(gpu, "Tiled/tile:16")
-    record = of(gpu, one, changed(one, batch_count=8), changed(one, batch_count=16))
-    assert [row.batch_count for row in timed_rows(record)] == [1, 8, 16]
+    batches = [changed(one, batch_count=8), changed(one, batch_count=16)]
+    groups = [
+        changed(one, batch_count=8, tokens=tokens, repetition=i)
+        for i in range(3)
+        for tokens in ("band", "zipf")
+    ]
+    record = of(gpu, *groups, one, *batches)
+    assert [row.batch_count for row in timed_rows(record) if not row.tokens] == [1, 8, 16]
     assert drawn_rows(record) == [one]
-    assert [pair.ours for each in standings(record) for pair in each.pairs] == [one]
+    found = [(each.name, [pair.ours.size for pair in each.pairs]) for each in standings(record)]
+    assert found == [
+        ("FP32", ["4096"]),
+        ("FP32, grouped", [f"grouped:8x4096x4096x4096/{each}" for each in ("band", "zipf")]),
+        ("FP32, batched", ["batched:8x4096x4096x4096", "batched:16x4096x4096x4096"]),
+    ]
     assert ladder_size(changed(one, batch_count=8) for _ in "12") is None
-    assert standings(of(gpu, changed(one, batch_count=8))) == []
 
 
 def test_epilogues_are_rows_of_their_own_that_no_figure_draws(gpu: Record) -> None:

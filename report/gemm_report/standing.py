@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from gemm_report.comparison.rule import SPREAD
+from gemm_report.grouping import grouped
 from gemm_report.notes import slowed
 from gemm_report.record import Ceiling, Record, Row, Versus, rate
 from gemm_report.rows import USUAL_SIZE, by_precision, limits, plain_layout, timed_rows
+from gemm_report.text import precision_name
 
 # Of interest for what they cost, not for how fast they are.
 _MINOR = ("s32", "tf32x3")
 # What a reader asks for first; others come after, in the order of the record.
 _FIRST = ("bf16", "f16", "e4m3", "e4m3fast", "s8", "tf32", "f32", "f64")
+_KINDS = ("plain", "grouped", "batched")
 # From here on a library that is so much faster in another layout is on its slow path in this one.
 _SLOW_PATH = 1.5
 # Times the spread that compare assumes of fresh processes: 95 % by its 3 degrees of freedom.
@@ -88,13 +91,20 @@ class Pair:
 
 @dataclass(frozen=True)
 class Standing:
-    """The problems of one precision and layout, the smallest first."""
+    """The problems of one precision, kind and layout, the smallest first."""
 
     precision: str
     layout: str
     pairs: tuple[Pair, ...]
     peak: Ceiling | None
     slow_library: bool
+    kind: str  # plain, grouped, batched
+
+    @property
+    def name(self) -> str:
+        """For titles: BF16, and BF16, grouped."""
+        kind = "" if self.kind == "plain" else f", {self.kind}"
+        return precision_name(self.precision) + kind
 
     @property
     def lead(self) -> Pair:
@@ -139,16 +149,17 @@ class Standing:
 
 
 def standings(record: Record) -> list[Standing]:
-    """One for each precision that a kernel of ours has a time in, the minor ones only alone.
+    """One for each precision and kind of problem that a kernel of ours has a time in.
 
-    Batches and epilogues are left out.
+    Minor precisions only alone; epilogues are left out.
     """
-    groups = by_precision(row for row in timed_rows(record) if row.is_plain)
+    groups = by_precision(row for row in timed_rows(record) if row.epilogue == "none")
     main = {precision: rows for precision, rows in groups.items() if precision not in _MINOR}
     has_main = any(row.is_ours for rows in main.values() for row in rows)
     chosen = main if has_main else groups
-    found = [p for p, rows in chosen.items() if any(row.is_ours for row in rows)]
-    return [_standing(record, precision, chosen[precision]) for precision in in_order(found)]
+    kinds = {p: grouped(rows, lambda row: row.kind) for p, rows in chosen.items()}
+    found = [kinds[p][kind] for p in in_order(chosen) for kind in _KINDS if kind in kinds[p]]
+    return [_standing(record, rows) for rows in found if any(row.is_ours for row in rows)]
 
 
 def in_order(precisions: Iterable[str]) -> list[str]:
@@ -157,8 +168,9 @@ def in_order(precisions: Iterable[str]) -> list[str]:
     return sorted(precisions, key=lambda name: known.get(name, len(known)))
 
 
-def _standing(record: Record, precision: str, rows: Sequence[Row]) -> Standing:
+def _standing(record: Record, rows: Sequence[Row]) -> Standing:
     """In the layout in which most problems have a library, of several the plain one."""
+    precision = rows[0].precision
     libraries = [row for row in rows if row.is_library]
     problems = {(row.layout, row.shape) for row in libraries}
 
@@ -174,7 +186,7 @@ def _standing(record: Record, precision: str, rows: Sequence[Row]) -> Standing:
     pairs = tuple(Pair(row, best.get(row.shape), record.device.kind) for row in ours)
     peak = next(iter(record.compute_roofs(precision)), None)
     slow = bool(best) and _is_slow(libraries, precision, layout)
-    return Standing(precision, layout, pairs, peak, slow)
+    return Standing(precision, layout, pairs, peak, slow, rows[0].kind)
 
 
 def _is_slow(libraries: Sequence[Row], precision: str, layout: str) -> bool:
@@ -191,7 +203,7 @@ def winners(rows: Iterable[Row]) -> list[Row]:
     def merit(row: Row) -> float:
         return rate(row) * (0.95 if bool(row.doubts) else 1)
 
-    best = {(row.volume, row.m, row.n, row.k): row for row in sorted(rows, key=merit)}
+    best = {(row.volume, row.m, row.n, row.k, row.shape): row for row in sorted(rows, key=merit)}
     return [best[key] for key in sorted(best)]
 
 

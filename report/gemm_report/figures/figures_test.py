@@ -19,14 +19,14 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from gemm_report.document import InputError, RecordError
-from gemm_report.figures import hierarchy, roofline, tuning
+from gemm_report.figures import hierarchy, roofline, tokens, tuning
 from gemm_report.figures.ladder import steps
 from gemm_report.figures.page import Sheet, spread
 from gemm_report.figures.palette import DARK, LIGHT, STYLE, Colors
 from gemm_report.figures.roofs import MEASURED, NOMINAL, ROOF_COLOR, compute_roofs, kind
 from gemm_report.figures.sizes import broken
 from gemm_report.figures.write import MOST, drawings, write_figures
-from gemm_report.record import Departure, Kernel, Record, Row, Traffic, rate
+from gemm_report.record import Departure, Kernel, Record, Roof, Row, Traffic, rate
 from gemm_report.standing import standings
 
 
@@ -93,7 +93,37 @@ def shapes(gpu: Record) -> Record:
     return with_rows(gpu, *rows)
 
 
-@pytest.mark.parametrize("which", ["gpu", "cpu", "ladder", "shapes"])
+@pytest.fixture(scope="module")
+def sets(gpu: Record) -> Record:
+    """Groups, batches, and seven weights at 1 to 8192 tokens with scales of blocks."""
+    base = next(row for row in gpu.rows_with("timed") if row.kernel == "Naive")
+    e4m3 = next(each for each in gpu.precisions if each.name == "e4m3")
+    blocks: dict[str, Any] = {"precision": "e4m3block", "layout": "nt"}
+    cases: list[tuple[int, int, int, dict[str, Any]]] = [
+        *((m, 4096, 7168, {"batch_count": 8, "tokens": "zipf"}) for m in (32, 256)),
+        (512, 3072, 4096, {"batch_count": 128, "tokens": "band"}),
+        *((m, m, m, {"batch_count": 16}) for m in (512, 256)),
+        (2048, 2048, 128, {"batch_count": 32}),
+        *itertools.starmap(
+            lambda m, n: (m, n, 7168, blocks),
+            itertools.product((1, 16, 64, 8192), range(4096, 11264, 1024)),
+        ),
+    ]
+    rows = []
+    for i, (m, n, k, changes) in enumerate(cases):
+        for kernel, of in (("Naive", (0.9, 1.2, 1.0)[i % 3]), ("cuBLAS", 1.0)):
+            doubt = (Departure("clock-drift", 0.1, doubt=True),) if i % 5 == 1 else ()
+            its = {"m": m, "n": n, "k": k, "kernel": kernel, "departures": doubt} | changes
+            its |= {"clocks": None, "flop_per_second": of * 1e12 * m**0.5, "median_interval": 0.0}
+            its |= {"family": "library"} if kernel == "cuBLAS" else {}
+            its |= {"roof": Roof("r", 2e12 * m**0.5), "of_roof_nominal": of / 2, "library": None}
+            if kernel == "Naive" or m > 1:
+                rows.append(dataclasses.replace(base, of_library=None, **its))
+    known = (*gpu.precisions, dataclasses.replace(e4m3, name="e4m3block"))
+    return dataclasses.replace(gpu, precisions=known, rows=tuple(rows))
+
+
+@pytest.mark.parametrize("which", ["gpu", "cpu", "ladder", "shapes", "sets"])
 def test_the_data_of_every_figure(
     which: str, request: pytest.FixtureRequest, snapshot: Any
 ) -> None:
@@ -112,7 +142,7 @@ def test_the_data_of_every_figure(
 
 @pytest.mark.parametrize(
     "which",
-    ["gpu", "cpu", "ladder", "shapes", "tower", "bare", "epyc", "h200"],
+    ["gpu", "cpu", "ladder", "shapes", "sets", "tower", "bare", "epyc", "h200"],
 )
 def test_all_text_is_legible(which: str, request: pytest.FixtureRequest) -> None:
     record = request.getfixturevalue(which)
@@ -266,6 +296,44 @@ def test_a_roofline_is_of_shapes_and_shows_their_share_of_the_roof(
     few = dataclasses.replace(each.pairs[0], ours=row)
     assert roofline.share(few, compute, memory) == pytest.approx(1e12 / 4.588e12), "by DRAM"
     assert len(figure.tips) == 2 * 16
+
+
+def test_tokens_have_a_line_for_each_weight_and_the_library_beside_it(sets: Record) -> None:
+    subjects = tokens.subjects(sets)
+    assert list(subjects) == ["grouped_f32", "batched_f32", "rows_e4m3block"]
+    found = tokens.lines(subjects["batched_f32"]).items()
+    sizes = {label: [pair.ours.m for pair in its] for label, its in found}
+    assert sizes == {"16 of\ncubes": [256, 512], "32 of\n2048x128": [2048]}
+    above, below = (figure := drawn("grouped_f32", sets)).axes
+    joined = [line for line in below.lines if line.get_marker() == "None" and len(xs(line)) == 2]
+    ours = [line for line in below.lines if line.get_marker() == "o"]
+    dashes = [line for line in below.lines if line.get_marker() == "_"]
+    assert [ys(line)[0] for line in ours] == pytest.approx([45, 60, 50])
+    assert [ys(line)[0] for line in dashes] == pytest.approx([50, 50, 50])
+    assert [line.get_markerfacecolor() for line in ours] == [LIGHT.worse, LIGHT.paper, LIGHT.tie]
+    assert [ys(line) for line in joined if line.get_color() == LIGHT.ours] == [[45, 60]]
+    low, high = subjects["grouped_f32"].pairs[0].interval
+    assert any(ys(line) == pytest.approx([50 * low, 50 * high]) for line in joined)
+    assert [t.get_text() for t in below.get_xticklabels()][:3] == [
+        "32",
+        "256",
+        "\n8 of\n4096x7168\nzipf",
+    ]
+    assert isinstance(figure, Sheet) and len(figure.tips) == 6 and above.get_yscale() == "log"
+
+
+def test_ticks_of_tokens_are_apart_and_what_does_not_fit_is_told(sets: Record) -> None:
+    figure = drawn("rows_e4m3block", sets)
+    boxes = [
+        t.get_window_extent() for t in figure.axes[1].get_xticklabels() if "x" not in t.get_text()
+    ]
+    assert len(boxes) == 28 and all(a.x1 + 2 < b.x0 for a, b in itertools.pairwise(boxes))
+    assert sum(line.get_marker() == "_" for line in figure.axes[0].lines) == 21, "none for one row"
+    more = [dataclasses.replace(row, n=row.n + 512) for row in sets.rows]
+    said = texts(drawn("rows_e4m3block", with_rows(sets, *sets.rows, *more)))
+    assert any("The first 28 of 56 problems." in each for each in said)
+    bare = [dataclasses.replace(row, roof=None, of_roof_nominal=None) for row in sets.rows]
+    assert len(drawn("grouped_f32", with_rows(sets, *bare)).axes) == 1
 
 
 def test_each_memory_is_a_panel_with_its_roof(ladder: Record, gpu: Record) -> None:

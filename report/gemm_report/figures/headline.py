@@ -18,7 +18,7 @@ from gemm_report.notes import slowed
 from gemm_report.record import Record, rate
 from gemm_report.rows import facts
 from gemm_report.standing import Pair, Standing, standings
-from gemm_report.text import megahertz, operations, precision_name, quantity
+from gemm_report.text import megahertz, operations, quantity
 
 MOST_SIZES = 6
 _PITCH = 0.4  # inches of a precision
@@ -89,7 +89,7 @@ def draw(record: Record, colors: Colors) -> Figure:
         )
     said, library = score(found), library_name(found)
     title = f"{record.device.name}: " + (f"{said} against {library}" if said else "our kernels")
-    leads = list(dict.fromkeys(each.lead.ours.size for each in found))
+    leads = list(dict.fromkeys(map(_where, found)))
     columns = sizes(found)
     count = sum(len(each.compared) for each in found)
     shown = sum(pair.ours.size in columns for each in found for pair in each.compared)
@@ -106,7 +106,7 @@ def draw(record: Record, colors: Colors) -> Figure:
         axes.grid(visible=False)
         axes.set_yticks([])
     names = [
-        precision_name(each.precision) + (f"\nat {each.lead.ours.size}" if len(leads) > 1 else "")
+        f"{each.name}\nat {_where(each)}" if len(leads) > 1 else each.name.replace(", ", ",\n")
         for each in found
     ]
     left.set_yticks(range(len(found)), names, weight="bold", color=colors.ink)
@@ -131,6 +131,11 @@ def draw(record: Record, colors: Colors) -> Figure:
             right.text(0.05, y, each.why_not, va="center", size=7.5, color=colors.soft, wrap=True)
     left.set_xlim(0, max(ends))
     return made
+
+
+def _where(each: Standing) -> str:
+    """The problem in the lead; only names of cubes are short."""
+    return each.lead.ours.size if each.lead.ours.is_cube else "the largest"
 
 
 def _draw_share(

@@ -1,5 +1,6 @@
 """The roofline of shapes that spread along it, and below it the share of that roof."""
 
+from collections.abc import Sequence
 from statistics import geometric_mean, median
 from typing import Any
 
@@ -26,6 +27,7 @@ def subject(record: Record) -> Standing | None:
     found = [
         each
         for each in standings(record)
+        if each.kind == "plain"
         if sum(not pair.ours.is_cube for pair in each.pairs) >= _FEWEST
         if compute_roofs(record, each.precision) and memory_roofs(record)
     ]
@@ -80,7 +82,8 @@ def draw(record: Record, colors: Colors) -> Figure:
         f"{who} in {precision_name(each.precision)} on {record.device.name}: median share of "
     )
     subtitle += "the roof" + ("; geometric mean of the speeds" if ratios else "")
-    legend = _legend(each, pairs, library, colors)
+    where = f" (the line ends where {library} is)"
+    legend = verdict_legend(pairs, colors, f" than {library}", where)
     made = sheet(record, colors, title, subtitle, [], sum(_HEIGHTS), legend=legend)
     above, below = made.subplots(2, 1, sharex=True, height_ratios=_HEIGHTS)
     peak, slope = compute.flop_per_second or 0, memory.bytes_per_second or 0
@@ -130,24 +133,17 @@ def _draw_pairs(
     made: Sheet, pairs: list[Pair], shares: list[float], prefix: str, colors: Colors
 ) -> None:
     above, below = made.axes
-    looks = {"win": colors.ours, "loss": colors.worse, "none": colors.ours}
     places = _spread([pair.ours.flop_per_byte for pair in pairs], shares)
     for pair, place, value in zip(pairs, places, shares, strict=True):
-        row, color = pair.ours, looks.get(pair.verdict, colors.tie)
-        order = 3 if pair.verdict in ("tie", "doubt") else 4
-        fill = colors.paper if pair.verdict == "doubt" else color
-        dot: dict[str, Any] = {
-            "marker": "o",
-            "color": color,
-            "markerfacecolor": fill,
-            "zorder": order,
-        }
+        row, dot = pair.ours, verdict_mark(pair.verdict, colors)
+        dot["zorder"] = 3 if pair.verdict in ("tie", "doubt") else 4
         y = scaled(rate(row), prefix)
         above.plot(row.flop_per_byte, y, markersize=3.6, markeredgewidth=0.6, **dot)
         below.plot(place, value, markersize=4.8, markeredgewidth=0.8, **dot)
         if pair.ratio and pair.verdict in ("win", "loss"):
             ends = [value, value / pair.ratio]
-            below.plot([place, place], ends, color=color, linewidth=1.1, alpha=0.6, zorder=2.5)
+            looks: dict[str, Any] = {"linewidth": 1.1, "alpha": 0.6, "zorder": 2.5}
+            below.plot([place, place], ends, color=dot["color"], **looks)
         of = f", {percent(pair.ratio)} of {pair.opponent}"
         said = f"{row.size}, {row.label}: {quantity(rate(row), operations(row.precision))}, "
         said += f"{value:.0f} % of the roof{of if pair.ratio else ''}"
@@ -167,19 +163,28 @@ def _spread(xs: list[float], shares: list[float]) -> list[float]:
     return [float(x) for x in np.exp(logs)]
 
 
-def _legend(each: Standing, pairs: list[Pair], library: str, colors: Colors) -> list[Artist]:
+def verdict_mark(verdict: str, colors: Colors) -> dict[str, Any]:
+    """The dot of a pair, hollow in doubt."""
+    sure = {"win": colors.ours, "loss": colors.worse, "none": colors.middle}
+    color = sure.get(verdict, colors.tie)
+    fill = colors.paper if verdict == "doubt" else color
+    return {"marker": "o", "color": color, "markerfacecolor": fill}
+
+
+def verdict_legend(
+    pairs: Sequence[Pair], colors: Colors, than: str = "", where: str = ""
+) -> list[Artist]:
+    """How many pairs have which verdict; `than` and `where` are added to faster and slower."""
     words = {
-        "win": (colors.ours, f"faster than {library}"),
-        "tie": (colors.tie, "within the noise"),
-        "loss": (colors.worse, f"slower (the line ends where {library} is)"),
-        "doubt": (colors.tie, "in doubt"),
-        "none": (colors.ours, "no library timed"),
+        "win": f"faster{than}",
+        "tie": "within the noise",
+        "loss": f"slower{where}",
+        "doubt": "in doubt",
+        "none": "no library timed",
     }
-    found: list[Artist] = []
-    for verdict, (color, said) in words.items():
-        count = sum(pair.verdict == verdict for pair in pairs)
-        fill = colors.paper if verdict == "doubt" else color
-        looks: dict[str, Any] = {"marker": "o", "color": color, "markerfacecolor": fill}
-        if count:
-            found.append(Line2D([], [], linestyle="none", label=f"{count} {said}", **looks))
-    return found
+    counts = {verdict: sum(pair.verdict == verdict for pair in pairs) for verdict in words}
+    return [
+        Line2D([], [], linestyle="none", label=f"{counts[v]} {said}", **verdict_mark(v, colors))
+        for v, said in words.items()
+        if counts[v]
+    ]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from gemm_report.figures.palette import LIGHT
@@ -59,8 +60,12 @@ def set_log_axes(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
     axes.set(xscale="log", yscale="log")
     axes.set_xlim(min(xs) / 1.6, max(xs) * 1.6)
     axes.set_ylim(min(ys) / 1.4, max(ys) * 1.4)
-    for axis, values in ((axes.xaxis, xs), (axes.yaxis, ys)):
-        digits = (1, 2, 5) if max(values) < 300 * min(values) and axis is axes.yaxis else (1,)
-        axis.set_major_locator(LogLocator(subs=digits, numticks=12))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_locator(NullLocator())
+    set_log_ticks(axes.xaxis, (1,))
+    set_log_ticks(axes.yaxis, (1, 2, 5) if max(ys) < 300 * min(ys) else (1,))
+
+
+def set_log_ticks(axis: Axis, digits: Sequence[int]) -> None:
+    """At these times each power of ten."""
+    axis.set_major_locator(LogLocator(subs=digits, numticks=12))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())

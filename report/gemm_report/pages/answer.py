@@ -40,7 +40,7 @@ def _rest(found: list[Standing]) -> str:
     )
     for each in found:
         if not each.compared:
-            said.append(f"{precision_name(each.precision)}: {each.why_not}.")
+            said.append(f"{each.name}: {each.why_not}.")
     return " ".join(said)
 
 

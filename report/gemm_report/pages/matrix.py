@@ -47,7 +47,7 @@ def _line(
     title += f", {100 * rate(row) / peak:.1f} % of {quantity(peak, unit)}" if peak else ""
     title += f"; {library.label}: {quantity(rate(library), unit)}" if mark and library else ""
     return {
-        **{"name": precision_name(each.precision), "size": row.size, "layout": each.layout},
+        **{"name": each.name, "size": row.size, "layout": each.layout},
         **{"share": rate(row) / scale, "held": min(held, 1), "mark": mark, "speed": speed},
         **{"title": title, "clock": clock_text(record, each.lead), "why_not": each.why_not},
         "cells": [_cell(*it, anchors) for it in cells(each, columns)] if each.compared else [],

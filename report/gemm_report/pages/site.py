@@ -15,7 +15,7 @@ from gemm_report.pages.record_page import write_page
 from gemm_report.pages.render import Html, document, tag
 from gemm_report.record import Record, rate
 from gemm_report.standing import Standing, standings
-from gemm_report.text import operations, percent, precision_name, quantity
+from gemm_report.text import operations, percent, quantity
 
 _WIDTH, _HEIGHT = 180, 36
 _TITLE = "GEMM benchmark: all devices"
@@ -62,7 +62,7 @@ def _table(newest: Sequence[Standing], points: Sequence[Point]) -> Html:
         speed = f"{quantity(rate(row), operations(row.precision))} at {row.size}, {row.label}"
         ratio = f"{lead.ratio:.2f}" if lead.ratio and each.compared else each.why_not
         cells = (speed, percent(row.of_roof_nominal), ratio, _trend(each, points))
-        name = tag("th", precision_name(each.precision), scope="row")
+        name = tag("th", each.name, scope="row")
         lines.append(tag("tr", name, *(tag("td", cell) for cell in cells)))
     grid = tag("table", head, tag("tbody", *lines), class_="site")
     return tag("div", grid, class_="wide", tabindex="0", role="region", aria_label="precisions")

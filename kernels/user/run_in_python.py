@@ -237,6 +237,9 @@ class Files:
         takes[0] = sum(1 << TAKES.index(name) for name in names)
 
     def _unsupported(self, call: Call, reason: Any) -> None:
+        if call.host_row_starts and call.a_transposed:
+            reason[0] = self._say("a transposed A of groups is no view of all their rows")
+            return
         function = getattr(self._module(call), "unsupported", None)
         if function and (why := function(call.problem())):
             reason[0] = self._say(str(why))

@@ -34,8 +34,8 @@ std::optional<std::string> undeclared(const Problem& p, unsigned takes) {
 std::shared_ptr<const Call> call_of(const Problem& p, const Device& device, const Operands& o) {
   struct Held {
     Call call;
-    std::vector<int> starts;
-    std::shared_ptr<const int> on_gpu;
+    std::vector<int> starts = {};
+    std::shared_ptr<const int> on_gpu = {};
   };
   const auto held =
       std::make_shared<Held>(Held{.call = {.a = o.a,
@@ -53,9 +53,7 @@ std::shared_ptr<const Call> call_of(const Problem& p, const Device& device, cons
                                            .a_scales = o.a_scales,
                                            .b_scales = o.b_scales,
                                            .bias = o.bias,
-                                           .residual = o.residual},
-                                  .starts = {},
-                                  .on_gpu = {}});
+                                           .residual = o.residual}});
   if (is_grouped(p)) {
     for (const std::int64_t start : row_starts(p)) held->starts.push_back(static_cast<int>(start));
     if (device.kind == Device::Kind::gpu) held->on_gpu = copy_on_gpu(held->starts);

@@ -18,6 +18,8 @@ namespace gemm {
 
 namespace {
 
+static_assert(static_cast<int>(Activation::residual) == static_cast<int>(Epilogue::residual));
+
 // Why a kernel that takes only this besides one plain product is not given the problem.
 std::optional<std::string> undeclared(const Problem& p, unsigned takes) {
   if (is_grouped(p) && (takes & kGroups) == 0) return "takes no groups";

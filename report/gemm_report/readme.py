@@ -11,6 +11,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from gemm_report.document import InputError
+from gemm_report.figures import tokens
 from gemm_report.figures.write import drawings
 from gemm_report.notes import IN_DOUBT, mark, notes, run_line
 from gemm_report.record import Record, Row, rate
@@ -33,42 +34,63 @@ LADDER = ("ladder_f32", "hierarchy")
 _MAIN = "f32"
 
 
-def renewed(page: Path, record: Record, pictures: Path) -> tuple[str, list[str]]:
-    """The text of `page` with its regions made from `record`, and the figures that these show."""
-    text, source = read_text(page), link(page, record.path)
-    drawn = drawings(record)
+def renewed(
+    page: Path, records: Sequence[Record], pictures: Path
+) -> tuple[str, list[tuple[Record, str]]]:
+    """The text of `page` with its regions made from `records`, and the figures that these show.
+
+    The first has the pictures; a figure over tokens is of the first that has it.
+    """
+    text, main = read_text(page), records[0]
+    drawn = drawings(main)
     ladders = [name for name in drawn if name.startswith("ladder")]
     front = [*ladders[:1], *(name for name in ("headline", "roofline") if name in drawn)]
-    regions: dict[str, tuple[Sequence[str], list[str]]] = {
-        "picture": (front[:1], []),
-        "table": (front[1:], table(record, source)),
-        "overview": (LADDER, overview(record, source)),
+    regions: dict[str, tuple[Record, Sequence[str], list[str]]] = {
+        "picture": (main, front[:1], []),
+        "table": (main, front[1:], table(page, records)),
+        "overview": (main, LADDER, overview(main, link(page, main.path))),
     }
+    for record in records:
+        for name in tokens.subjects(record):
+            part = name.partition("_")[0]
+            regions.setdefault(part, (record, [name], [_source(page, record)]))
     there = [part for part in regions if f" {part} -->" in text]
     if not there:
         begin = "' or '".join(f"<!-- gemm_report:begin {part} -->" for part in regions)
         raise InputError(f"{page}: has no region to renew: give it a line '{begin}'")
-    shown: list[str] = []
+    shown: list[tuple[Record, str]] = []
     for part in there:
-        names, paragraphs = regions[part]
-        folder, figures = link(page, pictures), [name for name in names if name in drawn]
-        found = [picture(record, folder, name, drawn[name].caption) for name in figures]
+        record, names, paragraphs = regions[part]
+        its = drawings(record)
+        folder, figures = link(page, pictures), [name for name in names if name in its]
+        found = [picture(record, folder, name, its[name].caption) for name in figures]
         text = between_markers(page, text, part, [*found, *paragraphs])
-        shown += figures
+        shown += [(record, name) for name in figures]
     return text, shown
 
 
-def table(record: Record, link: str) -> list[str]:
-    """A line for each precision: our fastest kernel next to the fastest library."""
-    found = standings(record)
+def _source(page: Path, record: Record) -> str:
+    return " · ".join(
+        [record.device.name, run_line(record), f"[record]({link(page, record.path)})"]
+    )
+
+
+def table(page: Path, records: Sequence[Record]) -> list[str]:
+    """A line for each precision and kind: our fastest kernel next to the fastest library."""
+    by_record = [standings(record) for record in records]
+    found = [each for its in by_record for each in its]
     head = ["precision", "layout", "size", "fastest of ours", "library there", "ours / library"]
     head += ["over all shapes", "lowest"]
     pairs = [pair for each in found for pair in (each.lead, each.worst) if pair]
     shown = [row for pair in pairs for row in (pair.ours, pair.library) if row]
+    others = [
+        f"{'; '.join(each.name for each in its)}: {_source(page, record)}"
+        for record, its in zip(records[1:], by_record[1:], strict=True)
+    ]
     remarks = [
-        " · ".join([record.device.name, run_line(record), f"[record]({link})"]),
+        "\\\n".join([_source(page, records[0]), *others]),
         *map(as_text, notes(shown)),
-        *([] if record.complete else ["The run was not completed."]),
+        *([] if all(each.complete for each in records) else ["The run was not completed."]),
     ]
     return [markdown_table(head, map(_standing, found)), *remarks]
 

@@ -1,5 +1,6 @@
 """The generated regions of this repository's pages, made from records of tests and stored ones."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -87,20 +88,52 @@ def test_markers_that_are_not_right_are_named(
 
 
 def test_a_record_without_a_library_or_an_end_says_so(cpu: Record) -> None:
-    told = table(cpu, "run.json")
+    told = table(Path("README.md"), [cpu])
     (line,) = (line for line in told[0].splitlines() if line.startswith("| FP"))
     assert line.endswith("| - | - | no library timed in layout nn | - |")
     assert told[-1] == "The run was not completed."
 
 
-@pytest.mark.parametrize("page", PAGES)
+def test_further_records_add_lines_and_their_figures(project: Path, gpu_path: Path) -> None:
+    document = json.loads(gpu_path.read_text("utf-8"))
+    for entry in document["benchmarks"]:
+        if entry.get("gemm"):
+            entry["gemm"] |= {"batch_count": 8, "tokens": "zipf"}
+    Path("results/moe.json").write_text(json.dumps(document), encoding="utf-8")
+    Path("docs").mkdir()
+    Path("docs/page.md").write_text(marked("grouped") + marked("batched"), encoding="utf-8")
+    both = ["results/gpu.json", "results/moe.json"]
+    assert main(["readme", *both]) == 0
+    text = Path("README.md").read_text("utf-8")
+    lines = [line.split(" | ")[:3] for line in text.splitlines() if line.startswith("| FP32")]
+    assert lines == [
+        ["| FP32", "nn", "4096"],
+        ["| FP32, grouped", "nn", "grouped:8x4096x4096x4096/zipf"],
+    ]
+    assert re.findall(r"^(.+?): .*\[record\]\((.+)\)$", text, re.MULTILINE)[-1] == (
+        "FP32, grouped",
+        "results/moe.json",
+    )
+    where = ["--readme=docs/page.md"]
+    assert main(["readme", *both, *where, "--check"]) == CHECK_FAILED
+    assert main(["readme", *both, *where]) == 0 == main(["readme", *both, *where, "--check"])
+    text = Path("docs/page.md").read_text("utf-8")
+    assert (
+        'src="../results/readme/grouped_f32.png"' in text
+        and "[record](../results/moe.json)" in text
+    )
+    assert marked("batched") in text, "what no record has stays"
+    assert Path("results/readme/grouped_f32_dark.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("page", [*PAGES, "docs/precisions-and-layouts.md"])
 def test_the_pages_of_the_project_are_what_their_records_give(page: str) -> None:
     readme = ROOT / page
-    (record,) = set(
-        re.findall(r"\[record\]\((?:\.\./)?(results/[^)]+)\)", readme.read_text("utf-8"))
-    )
+    found = re.findall(r"\[record\]\((?:\.\./)?(results/[^)]+)\)", readme.read_text("utf-8"))
+    records = [str(ROOT / record) for record in dict.fromkeys(found)]
     where = ["--readme", str(readme), "--pictures", str(ROOT / "results" / "readme")]
-    assert main(["readme", str(ROOT / record), *where, "--check"]) == 0
+    assert not records or main(["readme", *records, *where, "--check"]) == 0
+    assert records or page not in PAGES
 
 
 def test_every_kernel_of_our_own_is_told_and_nothing_else() -> None:

@@ -9,7 +9,7 @@ from gemm_report.comparison.rule import SPREAD
 from gemm_report.grouping import grouped
 from gemm_report.notes import slowed
 from gemm_report.record import Ceiling, Record, Row, Versus, rate
-from gemm_report.rows import USUAL_SIZE, by_precision, limits, plain_layout, timed_rows
+from gemm_report.rows import USUAL_SIZE, by_precision, facts, limits, plain_layout, timed_rows
 from gemm_report.text import precision_name
 
 # Of interest for what they cost, not for how fast they are.
@@ -87,6 +87,16 @@ class Pair:
         if self.in_doubt:
             return "doubt"
         return "win" if low > 1 else "loss" if high < 1 else "tie"
+
+
+def pair_facts(pair: Pair, **others: object) -> dict[str, object]:
+    """Of the data of a figure: ours, the library, and the ratio with its interval."""
+    names = "precision", "layout", "size", "flop_per_second"
+    low, high = pair.interval
+    told: dict[str, object] = {"library": pair.library and pair.library.label}
+    told |= {"library_flop_per_second": pair.library_rate, "ratio": pair.ratio}
+    told |= {"low": low, "high": high, "verdict": pair.verdict}
+    return facts(pair.ours, *names, **told, **others)
 
 
 @dataclass(frozen=True)

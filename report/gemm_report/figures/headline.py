@@ -16,8 +16,7 @@ from gemm_report.figures.page import sheet
 from gemm_report.figures.palette import Colors
 from gemm_report.notes import slowed
 from gemm_report.record import Record, rate
-from gemm_report.rows import facts
-from gemm_report.standing import Pair, Standing, standings
+from gemm_report.standing import Pair, Standing, pair_facts, standings
 from gemm_report.text import megahertz, operations, quantity
 
 MOST_SIZES = 6
@@ -69,12 +68,8 @@ def clock_text(record: Record, pair: Pair) -> str:
 
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
-    names = "precision", "layout", "size", "flop_per_second"
     return [
-        facts(pair.ours, *names, library=pair.library and pair.library.label)
-        | {"library_flop_per_second": pair.library and rate(pair.library), "ratio": pair.ratio}
-        | {"low": pair.interval[0], "high": pair.interval[1], "verdict": pair.verdict}
-        | {"peak_flop_per_second": each.peak and each.peak.flop_per_second}
+        pair_facts(pair, peak_flop_per_second=each.peak and each.peak.flop_per_second)
         for each in standings(record)
         for pair in each.pairs
     ]

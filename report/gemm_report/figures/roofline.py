@@ -13,8 +13,7 @@ from gemm_report.figures.page import Sheet, sheet
 from gemm_report.figures.palette import Colors
 from gemm_report.figures.roofs import compute_roofs, memory_roofs, set_log_axes
 from gemm_report.record import Ceiling, Record, rate
-from gemm_report.rows import facts
-from gemm_report.standing import Pair, Standing, standings
+from gemm_report.standing import Pair, Standing, pair_facts, standings
 from gemm_report.text import operations, percent, precision_name, prefix_for, quantity, scaled
 
 _HEIGHTS = (2.3, 2.9)  # inches of the two plots
@@ -53,8 +52,9 @@ def table(record: Record) -> list[dict[str, object]]:
         return []
     compute, memory, nominal = roofs(record, each.precision)
     rows: list[dict[str, object]] = [
-        facts(pair.ours, "precision", "shape", "flop_per_byte", "flop_per_second")
-        | {"of_roof": share(pair, compute, memory), "ratio": pair.ratio, "verdict": pair.verdict}
+        pair_facts(
+            pair, flop_per_byte=pair.ours.flop_per_byte, of_roof=share(pair, compute, memory)
+        )
         for pair in each.pairs
     ]
     names = "flop_per_second", "bytes_per_second", "origin"
@@ -144,11 +144,18 @@ def _draw_pairs(
             ends = [value, value / pair.ratio]
             looks: dict[str, Any] = {"linewidth": 1.1, "alpha": 0.6, "zorder": 2.5}
             below.plot([place, place], ends, color=dot["color"], **looks)
-        of = f", {percent(pair.ratio)} of {pair.opponent}"
-        said = f"{row.size}, {row.label}: {quantity(rate(row), operations(row.precision))}, "
-        said += f"{value:.0f} % of the roof{of if pair.ratio else ''}"
+        said = pair_told(pair, value / 100)
         made.tip(above, row.flop_per_byte, y, said)
         made.tip(below, place, value, said)
+
+
+def pair_told(pair: Pair, share: float | None) -> str:
+    """What a page shows where a reader points at a pair; `share` is that of the roof."""
+    row, (low, high) = pair.ours, pair.interval
+    said = f"{row.size}, {row.label}: {quantity(rate(row), operations(row.precision))}"
+    said += f", {percent(share)} of the roof" if share else ""
+    ratio = f", {pair.ratio:.2f} ({low:.2f} to {high:.2f}) of {pair.opponent}" if pair.ratio else ""
+    return said + ratio
 
 
 def _spread(xs: list[float], shares: list[float]) -> list[float]:

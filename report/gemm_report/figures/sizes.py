@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from gemm_report.figures.page import Sheet, sheet
 from gemm_report.figures.palette import Colors
 from gemm_report.record import Record, Row, rate
-from gemm_report.rows import facts
-from gemm_report.standing import Pair, Standing, standings
+from gemm_report.standing import Pair, Standing, pair_facts, standings
 from gemm_report.text import operations, precision_name, prefix_for, quantity, scaled
 
 WIDTH, _HEIGHT = 4.9, 2.5
@@ -30,12 +29,7 @@ def _found(record: Record, precision: str) -> list[Pair]:
 
 def table(record: Record, precision: str) -> list[dict[str, object]]:
     """The plotted data."""
-    return [
-        facts(pair.ours, "precision", "size", "flop_per_second", ratio=pair.ratio)
-        | {"library": pair.library and pair.library.label}
-        | {"library_flop_per_second": pair.library and rate(pair.library)}
-        for pair in _found(record, precision)
-    ]
+    return [*map(pair_facts, _found(record, precision))]
 
 
 def draw(record: Record, colors: Colors, precision: str) -> Figure:

@@ -11,13 +11,12 @@ from matplotlib.lines import Line2D
 from gemm_report.figures.headline import library_name, score
 from gemm_report.figures.page import sheet
 from gemm_report.figures.palette import Colors
-from gemm_report.figures.roofline import verdict_legend, verdict_mark
+from gemm_report.figures.roofline import pair_told, verdict_legend, verdict_mark
 from gemm_report.figures.roofs import set_log_ticks
 from gemm_report.grouping import grouped
 from gemm_report.record import Record, rate
-from gemm_report.rows import facts
-from gemm_report.standing import Pair, Standing, standings
-from gemm_report.text import operations, percent, prefix_for, quantity, scaled
+from gemm_report.standing import Pair, Standing, pair_facts, standings
+from gemm_report.text import operations, percent, prefix_for, scaled
 
 # Of a figure's name and its horizontal axis, by the kind of problem.
 _KINDS = {
@@ -64,15 +63,8 @@ def _width(its: list[Pair]) -> float:
 
 def table(record: Record, name: str) -> list[dict[str, object]]:
     """The plotted data."""
-    each = subjects(record)[name]
-    names = "precision", "layout", "shape", "flop_per_second", "of_roof_nominal"
-    return [
-        facts(pair.ours, *names, roof=pair.ours.roof and pair.ours.roof.flop_per_second)
-        | {"library": pair.library and pair.library.label, "ratio": pair.ratio}
-        | {"low": pair.interval[0], "high": pair.interval[1], "verdict": pair.verdict}
-        for its in lines(each).values()
-        for pair in its
-    ]
+    found = lines(subjects(record)[name]).values()
+    return [pair_facts(p, of_roof=p.ours.of_roof_nominal) for its in found for p in its]
 
 
 def draw(record: Record, colors: Colors, name: str) -> Figure:
@@ -120,7 +112,7 @@ def draw(record: Record, colors: Colors, name: str) -> Figure:
                 axes.plot([x - half, x + half], [roof, roof], color=colors.soft)
                 if y:
                     _draw_pair(axes, x, y, pair, library, colors)
-                    made.tip(axes, x, y, _said(pair, library))
+                    made.tip(axes, x, y, pair_told(pair, pair.ours.of_roof_nominal))
     plots[0].set(title=prefix + operations(each.precision), yscale="log")
     set_log_ticks(plots[0].yaxis, (1, 2, 5))
     if shares:
@@ -153,13 +145,3 @@ def _draw_pair(axes: Axes, x: float, y: float, pair: Pair, library: str, colors:
 
 def _dash(colors: Colors) -> dict[str, Any]:
     return {"color": colors.library, "marker": "_", "markeredgewidth": 2, "markersize": 9}
-
-
-def _said(pair: Pair, library: str) -> str:
-    row = pair.ours
-    said = f"{row.label} at {row.size}: {quantity(rate(row), operations(row.precision))}"
-    said += f", {percent(row.of_roof_nominal)} of the roof" if row.of_roof_nominal else ""
-    low, high = pair.interval
-    return said + (
-        f", {pair.ratio:.2f} ({low:.2f} to {high:.2f}) of {library}" if pair.ratio else ""
-    )

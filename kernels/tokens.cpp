@@ -7,8 +7,6 @@
 #include <random>
 #include <stdexcept>
 
-#include "kernels/scales.hpp"
-
 namespace gemm {
 namespace {
 
@@ -89,8 +87,10 @@ double compulsory_bytes(const Problem& p) {
   const Products products(p);
   std::int64_t empty = 0;
   for (std::int64_t which = 0; which < p.batch; ++which) empty += products.rows(which) == 0 ? 1 : 0;
-  return bytes_minimum(p) - 1.0 * traits_of(p.precision).input_bytes * static_cast<double>(empty) *
-                                static_cast<double>(p.k * p.n);
+  const double of_b = 1.0 * traits_of(p.precision).input_bytes * static_cast<double>(p.k) *
+                          static_cast<double>(p.n) +
+                      sizeof(float) * static_cast<double>(scales_of_each_b(p));
+  return bytes_minimum(p) + bytes_of_scales(p) - static_cast<double>(empty) * of_b;
 }
 
 Products::Products(const Problem& p) : Problem(p) {

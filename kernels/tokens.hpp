@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/gemm.hpp"
+#include "kernels/scales.hpp"
 
 namespace gemm {
 
@@ -70,13 +71,17 @@ class Products : public Problem {
   constexpr std::int64_t before_b(std::int64_t which) const { return which * k * n; }
   constexpr std::int64_t before_c(std::int64_t which) const { return first_row(which) * n; }
 
-  // Its operands.
+  // Its operands. Rows of A's scales are as long as those of all products.
   Operands operands(const Operands& all, std::int64_t which) const {
     const PrecisionTraits& traits = traits_of(precision);
     Operands one = all;
     one.a = static_cast<const std::byte*>(all.a) + before_a(which) * traits.input_bytes;
     one.b = static_cast<const std::byte*>(all.b) + before_b(which) * traits.input_bytes;
     one.c = static_cast<std::byte*>(all.c) + before_c(which) * traits.output_bytes;
+    if (has_scales(precision)) {
+      one.a_scales += first_row(which);
+      one.b_scales += which * scales_of_each_b(*this);
+    }
     return one;
   }
 

@@ -92,5 +92,19 @@ TEST(Products, OfGroupsArePackedAndKnowTheirOperands) {
   EXPECT_EQ(compulsory_bytes(scaled), bytes_minimum(scaled) + 4 * (6 * 3 + 2 * 8));
 }
 
+// A row of A's scales goes through all groups; each group has a B with scales of its own.
+TEST(Products, OfGroupsKnowTheirScales) {
+  Problem p = grouped(32, 503, Tokens::real);
+  p.precision = Precision::e4m3block;
+  p.n = 130;
+  p.k = 700;
+  const float scales[1]{};
+  const Operands at = Products(p).operands({nullptr, nullptr, nullptr, scales, scales}, 2);
+  EXPECT_EQ(at.a_scales, scales + 8 + 2052);
+  EXPECT_EQ(at.b_scales, scales + 2 * 2 * 8);
+  EXPECT_EQ(compulsory_bytes(p),
+            bytes_minimum(p) - 7 * 700 * 130 + 4.0 * (6 * 32 * 503 + 25 * 2 * 8));
+}
+
 }  // namespace
 }  // namespace gemm

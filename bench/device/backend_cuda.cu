@@ -369,7 +369,8 @@ class CudaBackend : public Backend {
         if (tiles == 0) continue;
         reference_kernel<<<static_cast<unsigned>(tiles), kThreads, 0, stream_>>>(
             one, static_cast<const T*>(operands.a) + all.before_a(which),
-            static_cast<const T*>(operands.b) + all.before_b(which), scales_of(operands),
+            static_cast<const T*>(operands.b) + all.before_b(which),
+            scales_of(p, operands).of_product(p, which, all.first_row(which)),
             expected + all.before_c(which), magnitude + all.before_c(which));
       }
     });
@@ -401,7 +402,7 @@ class CudaBackend : public Backend {
       const Verdict rows = verdict_of(found, p, OperandLayout(p));
       judge_exactly_kernel<<<blocks(), kJudges, 0, stream_>>>(
           p, static_cast<const T*>(operands.a), static_cast<const T*>(operands.b),
-          scales_of(operands), written<Out<T>>(operands), bound_for(p), secret,
+          scales_of(p, operands), written<Out<T>>(operands), bound_for(p), secret,
           rows.first_wrong_row, reinterpret_cast<Verdict*>(verdicts_.get()));
       verdict = merged();
       verdict.merge(rows);

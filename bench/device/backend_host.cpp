@@ -247,10 +247,11 @@ class HostBackend : public Backend {
     const Products all(p);
     with_type(traits_of(p.precision).input, [&]<typename T>(T) {
       for (std::int64_t which = 0; which < p.batch; ++which)
-        reference_of_one(
-            all.product(which), static_cast<const T*>(operands.a) + all.before_a(which),
-            static_cast<const T*>(operands.b) + all.before_b(which), scales_of(operands),
-            expected + all.before_c(which), magnitude + all.before_c(which));
+        reference_of_one(all.product(which),
+                         static_cast<const T*>(operands.a) + all.before_a(which),
+                         static_cast<const T*>(operands.b) + all.before_b(which),
+                         scales_of(p, operands).of_product(p, which, all.first_row(which)),
+                         expected + all.before_c(which), magnitude + all.before_c(which));
     });
   }
 
@@ -287,7 +288,8 @@ class HostBackend : public Backend {
       const std::int64_t row = verdict.first_wrong_row, count = exact_count(p, row);
       verdict.merge(over(count, count * p.k, [&](Verdict& part, std::int64_t which) {
         add_exactly(part, p, static_cast<const T*>(operands.a), static_cast<const T*>(operands.b),
-                    scales_of(operands), c, bound, exact_index(p, secret, which, row), as_double);
+                    scales_of(p, operands), c, bound, exact_index(p, secret, which, row),
+                    as_double);
       }));
     });
     return verdict;
@@ -331,7 +333,7 @@ class HostBackend : public Backend {
       std::fill_n(sums, p.n, 0.0);
       std::fill_n(sizes, p.n, 0.0);
       for (std::int64_t l = 0; l < p.k; ++l) {
-        const double left = as_double(a[index_in_a(p, i, l)]) * scales.of_a(p, i, l);
+        const double left = as_double(a[index_in_a(p, i, l)]) * scales.of_a(i, l);
         const Row* row = b + l * p.n;
 #pragma omp simd
         for (std::int64_t j = 0; j < p.n; ++j) {
@@ -411,7 +413,7 @@ class HostBackend : public Backend {
     const SparseLines sparse(p, values);
     const Operands set = ring.operands(place);
     const auto *a = static_cast<const T*>(set.a), *b = static_cast<const T*>(set.b);
-    const Scales scales = scales_of(set);
+    const Scales scales = scales_of(p, set);
     auto c = written<Out<T>>(set);
     c.c = copied;
     const Bound bound = bound_for_element(p), narrow = bound_for_sparse(p);
@@ -466,7 +468,7 @@ class HostBackend : public Backend {
   static Verdict wrong_rows(const Products& p, const Operands& operands, const Written<Out<T>>& c,
                             std::uint64_t secret) {
     const auto *a = static_cast<const T*>(operands.a), *b = static_cast<const T*>(operands.b);
-    const Scales scales = scales_of(operands);
+    const Scales scales = scales_of(p, operands);
     std::vector<double> signs[kVectors];
     for (int v = 0; v < kVectors; ++v)
       for (std::int64_t j = 0; j < p.n; ++j) signs[v].push_back(sign_of(secret, j, v));

@@ -33,7 +33,7 @@ __global__ void reference_kernel(Problem p, const T* a, const T* b, Scales scale
     for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
       const std::int64_t row = row0 + i / kDepth, a_k = step + i % kDepth;
       a_tile[i % kDepth][i / kDepth] =
-          row < p.m && a_k < p.k ? as_double(a[index_in_a(p, row, a_k)]) * scales.of_a(p, row, a_k)
+          row < p.m && a_k < p.k ? as_double(a[index_in_a(p, row, a_k)]) * scales.of_a(row, a_k)
                                  : 0.0;
       const std::int64_t column = column0 + i % kTile, b_k = step + i / kTile;
       b_tile[i / kTile][i % kTile] =
@@ -126,8 +126,9 @@ struct Places : Operands {
     return reinterpret_cast<const T*>(static_cast<const std::byte*>(first) +
                                       at[blockIdx.y] * stride);
   }
-  __device__ Scales scales() const {
-    return a_scales == nullptr ? Scales{} : Scales{of<float>(a_scales), of<float>(b_scales)};
+  __device__ Scales scales(const Problem& p) const {
+    return a_scales == nullptr ? Scales{}
+                               : Scales{of<float>(a_scales), of<float>(b_scales), rows_of_c(p)};
   }
   template <typename T>
   __device__ Written<T> written() const {
@@ -161,7 +162,7 @@ __global__ void project_b_kernel(Problem p, Places sets, std::uint64_t secret, R
   const std::int64_t l = warp_index();
   if (l >= rows_of_b(p)) return;
   RowCheck row =
-      sum_of_warp(project_b(p, sets.of<In>(sets.b), sets.scales(), l, threadIdx.x % kWarp, kWarp,
+      sum_of_warp(project_b(p, sets.of<In>(sets.b), sets.scales(p), l, threadIdx.x % kWarp, kWarp,
                             SecretSigns{secret}, AsDouble{}));
   row.size = sqrt(row.size);
   if (threadIdx.x % kWarp == 0) b_rows[blockIdx.y * rows_of_b(p) + l] = row;
@@ -172,7 +173,7 @@ __global__ void project_a_kernel(const __grid_constant__ Products p, Places sets
                                  const RowCheck* b_rows, double share, RowCheck* rows) {
   const std::int64_t i = warp_index();
   if (i >= rows_of_c(p)) return;
-  RowCheck row = sum_of_warp(project_a(p, sets.of<In>(sets.a), sets.scales(),
+  RowCheck row = sum_of_warp(project_a(p, sets.of<In>(sets.a), sets.scales(p),
                                        b_rows + blockIdx.y * rows_of_b(p), i, threadIdx.x % kWarp,
                                        kWarp, AsDouble{}));
   row.size *= share;
@@ -214,7 +215,7 @@ __global__ void check_elements_kernel(const __grid_constant__ Products p, Places
                                       std::uint64_t secret, Findings* findings) {
   const auto *a = sets.of<In>(sets.a), *b = sets.of<In>(sets.b);
   const auto c = sets.written<Out<In>>();
-  const Scales scales = sets.scales();
+  const Scales scales = sets.scales(p);
   const SparseLines sparse(p, RenewedSet(seed, sets.at[blockIdx.y]));
   Verdict verdict;
   const int warps = kJudges / kWarp, lane = threadIdx.x % kWarp;
@@ -224,9 +225,10 @@ __global__ void check_elements_kernel(const __grid_constant__ Products p, Places
     const Place at = place_in_c(p, index);
     const Problem one = p.product(at.which);
     const In *a_of = a + p.before_a(at.which), *b_of = b + p.before_b(at.which);
+    const Scales of = scales.of_product(p, at.which, p.first_row(at.which));
     double expected = 0, magnitude = 0;
     for (std::int64_t l = lane; l < p.k; l += kWarp) {
-      const double product = product_at(one, a_of, b_of, scales, at.row, at.column, l, AsDouble{});
+      const double product = product_at(one, a_of, b_of, of, at.row, at.column, l, AsDouble{});
       expected += product;
       magnitude += fabs(product);
     }
@@ -365,7 +367,7 @@ __global__ void compare_operands_kernel(const __grid_constant__ Products p, Plac
   compare_matrix(
       sets.of<In>(sets.b), elements_of_b(p), fill, values.b,
       [&](std::int64_t at) { return sparse.zeroes_b(p, at); }, differing);
-  const Scales scales = sets.scales();
+  const Scales scales = sets.scales(p);
   for_each_scale(scales_of_a(p), [&](std::int64_t i) {
     if (!(scales.a[i] == scale_value(fill, values.a_scales, i))) atomicAdd(differing, 1ULL);
   });

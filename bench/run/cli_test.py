@@ -217,20 +217,19 @@ def test_epilogues_are_verified_and_recorded(tmp_path: Path) -> None:
 
 
 def test_scales_of_blocks_are_verified(tmp_path: Path) -> None:
-    few = ["--gemm_precisions=e4m3block", "--gemm_layouts=nt", "--gemm_shapes=40x300x400"]
+    few = ["--gemm_precisions=e4m3block", "--gemm_layouts=nt"]
     few.append("--benchmark_filter=CpuBlockScaled|Scale")
-    for fill in ("uniform", "integers"):
-        document, _ = ran(tmp_path / "r.json", *few, f"--gemm_fill={fill}", code=1, program=WRONG)
+    for fill, shape in (("uniform", "40x300x400"), ("integers", "grouped:8x5x300x400/zipf")):
+        few += [f"--gemm_fill={fill}", f"--gemm_shapes={shape}"]
+        document, _ = ran(tmp_path / "r.json", *few, code=1, program=WRONG)
         of = {row["kernel"]: row for row in rows(document)}
         assert of["CpuBlockScaled"]["seconds"]
         assert of["CpuBlockScaled"]["precision"] == "e4m3block"
         wrong = {name: row["failed"] for name, row in of.items() if name.startswith("Wrong")}
-        assert len(wrong) == 5
+        assert len(wrong) == 5 + ("WrongScaleOfNextGroup" in wrong)
+        assert ("WrongScaleOfNextGroup" in wrong) == ("grouped" in shape)
         for name, text in wrong.items():
             assert "expected" in text, name
-    few[2] = "--gemm_shapes=batched:3x40x300x400"
-    document, _ = ran(tmp_path / "r.json", *few)
-    assert [row["skipped"] for row in rows(document)] == ["takes no batch"]
 
 
 def test_groups_are_recorded_with_their_rows(tmp_path: Path) -> None:

@@ -48,9 +48,10 @@ constexpr double sign_of(std::uint64_t secret, std::int64_t column, int vector) 
 
 // Of row l of B; size is the sum of squares. `x(column, vector)` are the vectors.
 template <typename In, typename X, typename Value>
-constexpr RowCheck project_b(const Problem& p, const In* b, const Scales& scales, std::int64_t l,
+constexpr RowCheck project_b(const Problem& p, const In* b, const Scales& all, std::int64_t l,
                              int lane, int lanes, X&& x, Value&& value_of) {
   RowCheck row;
+  const Scales scales = all.of_product(p, l / p.k, 0);
   b += l / p.k * p.k * p.n;
   l %= p.k;
   for (std::int64_t j = lane; j < p.n; j += lanes) {
@@ -74,7 +75,8 @@ constexpr RowCheck project_a(const Products& p, const In* a, const Scales& scale
   b_rows += which * p.k;
   i -= p.first_row(which);
   for (std::int64_t l = lane; l < p.k; l += lanes) {
-    const double value = value_of(a[index_in_a(one, i, l)]) * scales.of_a(one, i, l);
+    const double value =
+        value_of(a[index_in_a(one, i, l)]) * scales.of_a(p.first_row(which) + i, l);
     for (int v = 0; v < kVectors; ++v) row.sums[v] += value * b_rows[l].sums[v];
     row.size += (value < 0 ? -value : value) * b_rows[l].size;
   }
@@ -139,16 +141,17 @@ constexpr double product_at(const Problem& p, const In* a, const In* b, const Sc
                             std::int64_t row, std::int64_t column, std::int64_t l,
                             Value&& value_of) {
   const double product = value_of(a[index_in_a(p, row, l)]) * value_of(b[index_in_b(p, l, column)]);
-  return product * scales.of_a(p, row, l) * scales.of_b(p, l, column);
+  return product * scales.of_a(row, l) * scales.of_b(p, l, column);
 }
 
 // Judges the element of C with this row-major index by its exact value.
 template <typename In, typename Out, typename Value>
 constexpr void add_exactly(Verdict& verdict, const Products& p, const In* a, const In* b,
-                           const Scales& scales, const Written<Out>& c, const Bound& bound,
+                           const Scales& all, const Written<Out>& c, const Bound& bound,
                            std::int64_t index, Value&& value_of) {
   const Place at = place_in_c(p, index);
   const Problem one = p.product(at.which);
+  const Scales scales = all.of_product(p, at.which, p.first_row(at.which));
   a += p.before_a(at.which);
   b += p.before_b(at.which);
   double expected = 0, magnitude = 0;

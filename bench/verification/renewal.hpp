@@ -129,10 +129,11 @@ struct SparseLines {
 // row and the column are of product `which`.
 template <typename In, typename Out, typename Value>
 constexpr void add_sparse(Verdict& verdict, const Products& p, const In* a, const In* b,
-                          const Scales& scales, const Written<Out>& c, const Bound& bound,
+                          const Scales& all, const Written<Out>& c, const Bound& bound,
                           const SparsePlaces& places, std::int64_t which, std::int64_t row,
                           std::int64_t column, Value&& value_of) {
   const Problem one = p.product(which);
+  const Scales scales = all.of_product(p, which, p.first_row(which));
   a += p.before_a(which);
   b += p.before_b(which);
   double expected = 0, magnitude = 0;

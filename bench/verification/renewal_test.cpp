@@ -309,10 +309,20 @@ TEST(Renewal, GivesOtherValuesToEachSeedSetAndPlaceButFewToSparseLines) {
 void expect_scales_are_checked(Backend& backend) {
   const auto kernel = std::ranges::find(registry(), "CpuBlockScaled", &RegisteredKernel::name);
   ASSERT_NE(kernel, registry().end());
-  for (const auto& [m, n, k] :
-       {std::array{70, 300, 400}, {1, 130, 128}, {33, 5, 1}, {64, 128, 1030}})
+  for (const auto& [m, n, k, batch] : {std::array{70, 300, 400, 1},
+                                       {1, 130, 128, 1},
+                                       {33, 5, 1, 1},
+                                       {64, 128, 1030, 1},
+                                       {20, 140, 400, 3},
+                                       {5, 140, 400, 32}})
     for (const Fill fill : {Fill::uniform, Fill::normal, Fill::integers}) {
-      const Problem p{m, n, k, Precision::e4m3block, Layout::nt};
+      const Problem p{m,
+                      n,
+                      k,
+                      Precision::e4m3block,
+                      Layout::nt,
+                      batch,
+                      batch == 32 ? Tokens::real : Tokens::equal};
       const OperandLayout at(p);
       const Buffer there = backend.allocate(at.total);
       const RingMemory ring{p, fill, there.get(), 1};
@@ -349,21 +359,32 @@ TEST(Renewal, ScalesAreInTheReference) {
   const auto kernel = std::ranges::find(registry(), "CpuBlockScaled", &RegisteredKernel::name);
   const auto host = make_host_backend();
   for (const Reference reference : {Reference::product, Reference::rows})
-    for (const Fill fill : {Fill::uniform, Fill::normal, Fill::integers}) {
-      const Problem p{70, 300, 1100, Precision::e4m3block, Layout::nt};
-      ProblemData data(*host, p, fill, 1, 2, reference);
-      const auto passes = [&](bool with_scales) {
-        data.poison();
-        const std::vector<float> ones(scales_of_a(p), 1.0F);
-        for (Operands set : data.sets()) {
-          if (!with_scales) set.a_scales = ones.data();
-          kernel->prepare(p, host->device(), set)(nullptr);
-        }
-        return data.judge(p, 2).passed();
-      };
-      EXPECT_TRUE(passes(true)) << name_of(fill);
-      EXPECT_FALSE(passes(false)) << name_of(fill);
-    }
+    for (const Fill fill : {Fill::uniform, Fill::normal, Fill::integers})
+      for (const Problem& p :
+           {Problem{70, 140, 1100, Precision::e4m3block, Layout::nt},
+            Problem{3, 140, 400, Precision::e4m3block, Layout::nt, 32, Tokens::real}}) {
+        ProblemData data(*host, p, fill, 1, 2, reference);
+        const auto passes = [&](std::int64_t a_from, std::int64_t b_from) {
+          data.poison();
+          for (Operands set : data.sets()) {
+            const auto rotated = [](const float* all, std::int64_t count, std::int64_t from) {
+              std::vector<float> other(all, all + count);
+              std::rotate(other.begin(), other.begin() + from, other.end());
+              return other;
+            };
+            const auto a = rotated(set.a_scales, scales_of_a(p), a_from),
+                       b = rotated(set.b_scales, scales_of_b(p), b_from);
+            set.a_scales = a.data();
+            set.b_scales = b.data();
+            kernel->prepare(p, host->device(), set)(nullptr);
+          }
+          return data.judge(p, 2).passed();
+        };
+        EXPECT_TRUE(passes(0, 0)) << name_of(fill);
+        EXPECT_FALSE(passes(1, 0)) << name_of(fill) << ": those of the next row";
+        EXPECT_FALSE(passes(0, scales_of_b_stride(p.k))) << name_of(fill) << ": of other columns";
+        EXPECT_EQ(passes(0, scales_of_each_b(p)), p.batch == 1) << name_of(fill) << ": next group";
+      }
 }
 
 // The same values on both, of each type.

@@ -8,12 +8,14 @@
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/small_floats.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm {
 namespace {
 
-// Layout nt: rows of A and columns of B are contiguous along k.
-void multiply(const Problem& p, const float* a, const float* b, const Operands& o) {
+// Layout nt: rows of A and columns of B are contiguous along k. A's scales have rows of `pitch`.
+void multiply(const Problem& p, const float* a, const float* b, const Operands& o,
+              std::int64_t pitch) {
   for (std::int64_t i = 0; i < p.m; ++i)
     for (std::int64_t j = 0; j < p.n; ++j) {
       float sum = 0;
@@ -22,7 +24,7 @@ void multiply(const Problem& p, const float* a, const float* b, const Operands& 
         float part = 0;
         for (std::int64_t l = first; l < end; ++l)
           part += a[index_in_a(p, i, l)] * b[index_in_b(p, l, j)];
-        sum += part * o.a_scales[block * p.m + i] *
+        sum += part * o.a_scales[block * pitch + i] *
                o.b_scales[j / kScaleBlock * scales_of_b_stride(p.k) + block];
       }
       static_cast<Bf16*>(o.c)[i * p.n + j] = Bf16(sum);
@@ -43,9 +45,15 @@ const Registration block_scaled{{
     .rung = 3,
     .precisions = {Precision::e4m3block},
     .layouts = {Layout::nt},
+    .batches = Batches::also,
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      return [=](Stream) {
-        multiply(p, as_floats(o.a, p.m * p.k).data(), as_floats(o.b, p.k * p.n).data(), o);
+      return [=, all = Products(p)](Stream) {
+        for (std::int64_t which = 0; which < p.batch; ++which) {
+          const Problem one = all.product(which);
+          const Operands of = all.operands(o, which);
+          multiply(one, as_floats(of.a, one.m * p.k).data(), as_floats(of.b, p.k * p.n).data(), of,
+                   p.batch * p.m);
+        }
       };
     },
 }};

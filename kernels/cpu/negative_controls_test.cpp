@@ -158,8 +158,8 @@ const EpilogueControl no_gelu("WrongNoGelu", {Activation::bias_gelu},
                               [](Problem& p, Factors&) { p.activation = Activation::bias; });
 struct ScaleControl : Control {
   template <typename Spoil>
-  ScaleControl(const char* name, Spoil spoil)
-      : Control(name, wrong_scales(spoil), Layout::nt, Batches::none, Precision::e4m3block) {}
+  ScaleControl(const char* name, Spoil spoil, Batches batches = Batches::also)
+      : Control(name, wrong_scales(spoil), Layout::nt, batches, Precision::e4m3block) {}
 };
 const ScaleControl scale_of_columns("WrongScaleOfNextColumns", [](const Problem& p, Factors&,
                                                                   Factors& b) {
@@ -170,12 +170,18 @@ const ScaleControl scale_of_row("WrongScaleOfNextRow", [](const Problem&, Factor
 });
 const ScaleControl scale_before("WrongScaleOfBlockBefore",
                                 [](const Problem& p, Factors& a, Factors&) {
-                                  std::copy_backward(a.begin(), a.end() - p.m, a.end());
+                                  std::copy_backward(a.begin(), a.end() - p.batch * p.m, a.end());
                                 });
 const ScaleControl scale_of_b_before("WrongScaleOfBlockBeforeOfB",
                                      [](const Problem&, Factors&, Factors& b) {
                                        std::copy_backward(b.begin(), b.end() - 1, b.end());
                                      });
+const ScaleControl scale_of_group(
+    "WrongScaleOfNextGroup",
+    [](const Problem& p, Factors&, Factors& b) {
+      std::rotate(b.begin(), b.begin() + scales_of_each_b(p), b.end());
+    },
+    Batches::only);
 const ScaleControl no_scales("WrongScalesIgnored", [](const Problem&, Factors& a, Factors& b) {
   std::ranges::fill(a, 1.0F);
   std::ranges::fill(b, 1.0F);

@@ -116,17 +116,19 @@ auto needs_rows_within_limits(void (*kernel)(Parameters...)) {
 }
 
 // Of all tiles as if they were whole.
-inline Traffic traffic(const Problem& p, const Device&) {
+inline Traffic traffic_of_products(const Problem& p, const TileShape& tile) {
   const Products all(p);
   Traffic sum{.dram = compulsory_bytes(p), .l2 = 0, .shared = 0};
   for (std::int64_t which = 0; which < p.batch; ++which) {
     if (all.rows(which) == 0) continue;
-    const Traffic one =
-        traffic_of(all.product(which), {kBM, kBN, 128, wgmma_bytes(kBM, kBN), Epilogue::tma});
+    const Traffic one = traffic_of(all.product(which), tile);
     sum.l2 += one.l2;
     sum.shared += one.shared;
   }
   return sum;
+}
+inline Traffic traffic(const Problem& p, const Device&) {
+  return traffic_of_products(p, {kBM, kBN, 128, wgmma_bytes(kBM, kBN), Epilogue::tma});
 }
 inline gemm::Work work(const Problem& p, const Device& device) {
   return work_of(p, device, traffic(p, device), {kBM, kBN}, tiles_of(Products(p)), device.sm_count);

@@ -1,3 +1,4 @@
+// The pieces of all tiles of groups, on the CPU.
 #include "kernels/parts/group_schedule.hpp"
 
 #include <gtest/gtest.h>

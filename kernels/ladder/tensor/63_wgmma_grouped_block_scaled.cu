@@ -2,7 +2,7 @@
 // with the promotion of WgmmaBlockScaled.
 //
 // A tile has up to 256 rows, which halves the loads of B, in parts of 64, two for each consumer,
-// since a group rarely has a multiple of 256. Which block computes which tile is laid down
+// since a group rarely has a multiple of 256. Which block computes which tile is decided
 // beforehand (group_schedule.hpp): of few large tiles each SM gets its share only if some are cut
 // along k. Sums of a piece are scaled, so that they add up.
 //
@@ -237,6 +237,12 @@ Traffic traffic(const Problem& p, const Device&) {
       p, {Tile::kBM, Tile::kBN, 128, wgmma_bytes(Tile::kBM, Tile::kBN), Epilogue::tma});
 }
 
+// For Best, to which no other plan for such a problem is offered.
+gemm::Work work(const Problem& p, const Device& device) {
+  return {.traffic = traffic(p, device),
+          .cycles = tensor_cycles(flop(p) / 2, sizeof(Element), device)};
+}
+
 Kernel kernel() {
   Kernel rung = nt_rung(
       {
@@ -249,6 +255,7 @@ Kernel kernel() {
       },
       {}, {{Precision::e4m3block, launch}});
   rung.traffic = traffic;
+  rung.work = work;
   return rung;
 }
 const Registration registration(kernel());

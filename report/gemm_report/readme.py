@@ -69,10 +69,11 @@ def renewed(
     return text, shown
 
 
-def _source(page: Path, record: Record) -> str:
-    return " · ".join(
-        [record.device.name, run_line(record), f"[record]({link(page, record.path)})"]
-    )
+def _source(page: Path, record: Record, beside: str = "") -> str:
+    """Where figures are from, without what is told beside it."""
+    facts = [record.device.name, *run_line(record).split(" · ")]
+    facts = [fact for fact in facts if fact not in beside.split(" · ")]
+    return " · ".join([*facts, f"[record]({link(page, record.path)})"])
 
 
 def table(page: Path, records: Sequence[Record]) -> list[str]:
@@ -83,12 +84,13 @@ def table(page: Path, records: Sequence[Record]) -> list[str]:
     head += ["over all shapes", "lowest"]
     pairs = [pair for each in found for pair in (each.lead, each.worst) if pair]
     shown = [row for pair in pairs for row in (pair.ours, pair.library) if row]
+    source = _source(page, records[0])
     others = [
-        f"{'; '.join(each.name for each in its)}: {_source(page, record)}"
+        f"{', '.join(each.name for each in its)} ({_source(page, record, source)})"
         for record, its in zip(records[1:], by_record[1:], strict=True)
     ]
     remarks = [
-        "\\\n".join([_source(page, records[0]), *others]),
+        source + "".join(f"; {other}" for other in others),
         *map(as_text, notes(shown)),
         *([] if all(each.complete for each in records) else ["The run was not completed."]),
     ]

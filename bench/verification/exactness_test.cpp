@@ -22,6 +22,7 @@
 #include "bench/device/problem_data.hpp"
 #include "bench/device/test_backend.hpp"
 #include "bench/verification/scales.hpp"
+#include "kernels/epilogue.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -84,14 +85,15 @@ enum class Whose { ours, libraries };
 
 // Calls f with every case of the shape that runs there, in the precisions that suit.
 template <typename Suits, typename F>
-std::int64_t for_each_case(Backend& backend, Whose whose, const Shape& shape, Suits&& suits,
-                           F&& f) {
+std::int64_t for_each_case(Backend& backend, Whose whose, const Shape& shape, Suits&& suits, F&& f,
+                           const std::vector<Activation>& activations = {Activation::none}) {
   std::vector<Precision> precisions;
   for (const PrecisionTraits& traits : kPrecisions)
     if (suits(traits)) precisions.push_back(traits.precision);
   std::int64_t cases = 0;
   if (precisions.empty()) return cases;
-  for (const Case& one : make_cases({shape}, precisions, backend.device().kind, true, {})) {
+  for (const Case& one :
+       make_cases({shape}, precisions, backend.device().kind, true, {}, activations)) {
     const Kernel& kernel = *one.kernel;
     if (one.kernel->is_library() != (whose == Whose::libraries)) continue;
     if (kernel.chosen && !kernel.candidates)
@@ -119,6 +121,7 @@ std::vector<std::string> covered(const std::string& plan, const Problem& p) {
   parts.back() = "edges:";
   const int of_16_bytes = 16 / traits_of(p.precision).input_bytes;
   if (p.batch > 1) parts.back() = "batch:" + parts.back();
+  if (p.activation != Activation::none) parts.back() += name_of(p.activation);
   for (const std::int64_t size : {p.m, p.n, p.k})
     parts.back() += size % 128 == 0 ? " none" : size % of_16_bytes == 0 ? " aligned" : " any";
   for (std::size_t i = 1; i < parts.size(); ++i) parts[i] = parts[0] + "/" + parts[i];
@@ -137,8 +140,13 @@ constexpr Shape kBatches[] = {{192, 257, 72, 3},   {128, 136, 264, 2},
                               {256, 512, 1024, 4}, {70, 300, 40, 5},
                               {512, 96, 13, 2},    {40, 264, 72, 9, Tokens::zipf}};
 
+const std::vector<Activation> kEpilogues = {Activation::bias, Activation::bias_gelu,
+                                            Activation::residual};
+constexpr Shape kOfEpilogues[] = {{129, 258, 72}, {256, 512, 1024}, {64, 96, 13}, {300, 136, 200}};
+
 void expect_integers_are_exact(Backend& backend, Whose whose = Whose::ours,
-                               std::span<const Shape> shapes = kShapes) {
+                               std::span<const Shape> shapes = kShapes,
+                               const std::vector<Activation>& activations = {Activation::none}) {
   constexpr double kProduct = 16, kScales = 256;  // with scales: multiples of 1/16 up to 16
   std::set<std::string> met;
   const auto expect_exact_sums = [&](const Case& one) {
@@ -157,6 +165,7 @@ void expect_integers_are_exact(Backend& backend, Whose whose = Whose::ours,
         data.poison();
         backend.run(launch);
         EXPECT_EQ(complaint(p, data.judge(p, 1)).value_or(""), "") << one.name() << " " << plan;
+        if (p.activation != Activation::none) continue;
         EXPECT_EQ(complaint_about(backend, p, set.c, expected), "") << one.name() << " " << plan;
       }
     };
@@ -181,7 +190,8 @@ void expect_integers_are_exact(Backend& backend, Whose whose = Whose::ours,
       const double whole = kProduct * (has_scales(traits.precision) ? kScales : 1);
       return adds_exactly(traits, whole * static_cast<double>(shape.k), kProduct * coarse);
     };
-    EXPECT_GT(for_each_case(backend, whose, shape, suits, expect_exact_sums), 0) << name_of(shape);
+    EXPECT_GT(for_each_case(backend, whose, shape, suits, expect_exact_sums, activations), 0)
+        << name_of(shape);
   }
 }
 
@@ -242,6 +252,14 @@ TEST(Exactness, OfIntegersInBatchesOnTheCpu) {
 TEST(Exactness, OfIntegersInBatchesOnTheGpu) {
   SKIP_WITHOUT_GPU();
   expect_integers_are_exact(*cuda(), Whose::ours, kBatches);
+}
+// Epilogues round, so that these are right within the bound.
+TEST(Exactness, IsTheBoundOfIntegersWithAnEpilogueOnTheCpu) {
+  expect_integers_are_exact(*make_host_backend(), Whose::ours, kOfEpilogues, kEpilogues);
+}
+TEST(Exactness, IsTheBoundOfIntegersWithAnEpilogueOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  expect_integers_are_exact(*cuda(), Whose::ours, kOfEpilogues, kEpilogues);
 }
 TEST(Exactness, OfFp8ThatGoesIntoFp32EveryFewProductsOnTheGpu) {
   SKIP_WITHOUT_GPU();

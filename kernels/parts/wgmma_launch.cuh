@@ -217,6 +217,7 @@ inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
   const double a = 1.0 * traits.input_bytes * p.m * p.k, b = 1.0 * traits.input_bytes * p.n * p.k;
   const double c = 1.0 * traits.output_bytes * p.m * p.n;
   const double packed = packing_bytes(stored);
+  const auto added = static_cast<double>(elements_of_bias(stored) + elements_of_residual(stored));
   const bool in_boxes = traits.input_bytes == 2 && !of.transposed && !transposes_b(p.layout);
   const double loaded = in_boxes ? 64.0 * ceil_div(of.columns, 64) : of.columns;  // of B
   const bool halves = traits.output_bytes == 2, staged = halves && of.stores_by_tma;
@@ -227,7 +228,8 @@ inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
   const double written = !halves || by_tma ? c : staged ? by_rows : by_threads;
   const double of_k_tile = 1.0 * kLineBytes128 * (2 * of.rows + loaded + of.rows / 64 * of.columns);
   return {.dram = bytes_minimum(stored) + packed,
-          .l2 = packed + a * columns + b * rows / of.cluster * loaded / of.columns + written,
+          .l2 = packed + a * columns + b * rows / of.cluster * loaded / of.columns + written +
+                traits.output_bytes * added,
           .shared = packed + of_k_tile * rows * columns * ceil_div(p.k, k_tile_depth(p.precision)) +
                     (staged ? 2 * c : 0)};
 }

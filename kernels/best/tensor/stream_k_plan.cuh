@@ -178,7 +178,8 @@ inline std::optional<std::string> batch_unsupported(const Problem& p) {
 inline std::vector<Plan> plans_of(const Problem& stored, const Device& device) {
   std::vector<Plan> plans;
   add_plans(plans, stored, device, main_loop_of(stored));
-  if (can_transpose(stored) && stored.m <= kMostRowsTransposed && stored.batch == 1)
+  if (can_transpose(stored) && stored.m <= kMostRowsTransposed && stored.batch == 1 &&
+      stored.activation == Activation::none)
     add_plans(plans, stored, device, MainLoop::transposed);
   return plans;
 }

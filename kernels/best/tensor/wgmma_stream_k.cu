@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "kernels/best/tensor/stream_k_plan.cuh"
+#include "kernels/epilogue.hpp"
+#include "kernels/parts/activation.cuh"
 #include "kernels/parts/multiply.cuh"
 #include "kernels/parts/partial_sums.cuh"
 #include "kernels/parts/ping_pong.cuh"
@@ -29,6 +31,8 @@ struct StreamKTile : WgmmaTile<Operands_, kShape.rows, kShape.columns> {
   static constexpr bool kPingPong = kShape.ping_pong, kPromoted = kShape.promoted;
   static constexpr bool kThroughRegisters =
       !Operands_::kAKMajor && sizeof(typename Base::Element) == 4;
+  static constexpr bool kActivates =
+      sizeof(typename Base::Element) == 2 && !Operands_::kTransposesC;
   static constexpr bool kStoresByTma = sizeof(typename Base::Output) == 2;
   static constexpr int kConsumers = kShape.consumers, kSharers = kPingPong ? 1 : kConsumers;
   static constexpr int kParts = kShape.rows / kSharers / 64;  // of 64 rows each, per consumer
@@ -59,6 +63,8 @@ struct StreamKWork : WgmmaWork {
   CUtensorMap a_edge{}, b_edge{};  // of copy_inside
   const float *a_scales = nullptr, *b_scales = nullptr;
   int product_rows = 0;  // of a batch
+  Activation activation = Activation::none;
+  const void* added = nullptr;  // the bias, or the matrix that is added to C
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -115,10 +121,15 @@ __device__ void multiply_piece(StreamKAccumulators<Tile>& acc, Ring<Tile::kStage
 }
 
 template <typename Tile>
-__device__ void store_piece(const StreamKAccumulators<Tile>& acc, const StreamKWork& work, int row,
+__device__ void store_piece(StreamKAccumulators<Tile>& acc, const StreamKWork& work, int row,
                             int column, std::uint32_t staging) {
   using Output = typename Tile::Output;
   row += 64 * Tile::kParts * acc.sharer();
+  if constexpr (Tile::kActivates)
+    if (work.activation != Activation::none) {
+      wait_for_previous_launch();  // which may write what is added
+      activate<Output>(work.activation, work.added, acc.values, work.m, work.n, row, column);
+    }
   if constexpr (Tile::kStoresByTma && Tile::Operands::kTransposesC)
     store_transposed_tile<Output>(acc.values, work, row, column, staging, acc.consumer);
   else if constexpr (Tile::kStoresByTma)
@@ -246,7 +257,9 @@ Launch launch_tile(const Problem& p, const Operands& o, const Plan& plan, int gr
                          {},
                          o.a_scales,
                          o.b_scales,
-                         p.batch > 1 ? static_cast<int>(p.m) : 0};
+                         p.batch > 1 ? static_cast<int>(p.m) : 0,
+                         p.activation,
+                         p.activation == Activation::residual ? o.residual : o.bias};
   const int clusters = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
   return wgmma_launch<Tile, StreamKWork>(wgmma_stream_k<Tile>,
                                          {.blocks = clusters * Tile::kCluster,
@@ -315,9 +328,12 @@ const Registration registration({
                    Precision::e4m3block},
     .layouts = {kLayouts.begin(), kLayouts.end()},
     .batches = Batches::also,
+    .activations = {kActivations.begin(), kActivations.end()},
     .unsupported =
         [](const Problem& p, const Device& device) {
           if (const auto why = batch_unsupported(p)) return why;
+          if (p.activation != Activation::none && p.n % 2 != 0)
+            return std::optional<std::string>("requires an even n with an epilogue");
           using Of = WgmmaOperands<__nv_bfloat16, __nv_bfloat16, true, true>;
           return wgmma_unsupported(wgmma_stream_k<StreamKTile<Of, kFast[0].shape>>, p, device);
         },

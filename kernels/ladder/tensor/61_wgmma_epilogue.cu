@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "kernels/ladder/tensor/launch.cuh"
+#include "kernels/parts/activation.cuh"
 #include "kernels/parts/asynchronous.cuh"
 #include "kernels/parts/ring.cuh"
 #include "kernels/parts/wgmma.cuh"
@@ -54,13 +55,6 @@ __device__ void load_row(Pair<T> (&pairs)[kBN / 8], const T* row, int column, st
     pairs[j].x = column + 8 * j < n ? row[8 * j] : T(0.0F);
     pairs[j].y = column + 8 * j + 1 < n ? row[8 * j + 1] : T(0.0F);
   }
-}
-
-// x times the logistic function of 2 sqrt(2 / pi) (x + 0.044715 x^3), which is half of 1 + tanh.
-__device__ float gelu(float x) {
-  float tanh;
-  asm("tanh.approx.f32 %0, %1;" : "=f"(tanh) : "f"(x * fmaf(0.03567740814F * x, x, 0.7978845608F)));
-  return fmaf(0.5F * x, tanh, 0.5F * x);
 }
 
 // To row 0 or 8 of the thread's accumulators.

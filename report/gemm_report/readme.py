@@ -11,8 +11,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from gemm_report.document import InputError
-from gemm_report.figures import tokens
-from gemm_report.figures.write import drawings
+from gemm_report.figures.write import Drawing, drawings
 from gemm_report.notes import IN_DOUBT, mark, notes, run_line
 from gemm_report.record import Record, Row, rate
 from gemm_report.rows import Rung, libraries, limits, rungs
@@ -31,6 +30,8 @@ from gemm_report.text import (
 
 # Figures of kernels/README.md, where the record has them.
 LADDER = ("ladder_f32", "hierarchy")
+# Of a page of docs/: what the names of figures over tokens begin with.
+_TOKENS = ("grouped", "batched", "rows")
 _MAIN = "f32"
 
 
@@ -39,33 +40,35 @@ def renewed(
 ) -> tuple[str, list[tuple[Record, str]]]:
     """The text of `page` with its regions made from `records`, and the figures that these show.
 
-    The first has the pictures; a figure over tokens is of the first that has it.
+    A figure is of the first record that has it.
     """
-    text, main = read_text(page), records[0]
-    drawn = drawings(main)
+    text, main, drawn = read_text(page), records[0], dict[str, tuple[Record, Drawing]]()
+    for record in records:
+        for name, drawing in drawings(record).items():
+            drawn.setdefault(name, (record, drawing))
     ladders = [name for name in drawn if name.startswith("ladder")]
     front = [*ladders[:1], *(name for name in ("headline", "roofline") if name in drawn)]
-    regions: dict[str, tuple[Record, Sequence[str], list[str]]] = {
-        "picture": (main, front[:1], []),
-        "table": (main, front[1:], table(page, records)),
-        "overview": (main, LADDER, overview(main, link(page, main.path))),
+    regions: dict[str, tuple[Sequence[str], list[str]]] = {
+        "picture": (front[:1], []),
+        "table": (front[1:], table(page, records)),
+        "overview": (LADDER, overview(main, link(page, main.path))),
     }
-    for record in records:
-        for name in tokens.subjects(record):
-            part = name.partition("_")[0]
-            regions.setdefault(part, (record, [name], [_source(page, record)]))
+    for part in _TOKENS:
+        if of_part := [name for name in drawn if name.startswith(f"{part}_")]:
+            sources = dict.fromkeys(_source(page, drawn[name][0]) for name in of_part)
+            regions[part] = (of_part, list(sources))
     there = [part for part in regions if f" {part} -->" in text]
     if not there:
         begin = "' or '".join(f"<!-- gemm_report:begin {part} -->" for part in regions)
         raise InputError(f"{page}: has no region to renew: give it a line '{begin}'")
     shown: list[tuple[Record, str]] = []
+    folder = link(page, pictures)
     for part in there:
-        record, names, paragraphs = regions[part]
-        its = drawings(record)
-        folder, figures = link(page, pictures), [name for name in names if name in its]
-        found = [picture(record, folder, name, its[name].caption) for name in figures]
+        names, paragraphs = regions[part]
+        its = {name: drawn[name] for name in names if name in drawn}
+        found = [picture(of, folder, name, each.caption) for name, (of, each) in its.items()]
         text = between_markers(page, text, part, [*found, *paragraphs])
-        shown += [(record, name) for name in figures]
+        shown += [(record, name) for name, (record, _) in its.items()]
     return text, shown
 
 

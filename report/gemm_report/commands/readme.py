@@ -1,9 +1,9 @@
 """Update the pictures and tables of README.md, kernels/README.md or a page of docs/.
 
 Each page has the regions that lie between its lines <!-- gemm_report:begin NAME --> and
-<!-- gemm_report:end NAME -->: picture, table and overview, which show the first record, and
-grouped, batched and rows, the figures over tokens of the first that has them. Each further record
-adds its lines to the table.
+<!-- gemm_report:end NAME -->: picture, table, overview, and the figures over tokens:
+grouped, batched, rows. A figure is of the first record that has it; each further record adds its
+lines to the table.
 
 examples:
   gemm-report readme results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json.gz

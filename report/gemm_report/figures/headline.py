@@ -104,7 +104,7 @@ def draw(record: Record, colors: Colors) -> Figure:
         f"{each.name}\nat {_where(each)}" if len(leads) > 1 else each.name.replace(", ", ",\n")
         for each in found
     ]
-    left.set_yticks(range(len(found)), names, weight="bold", color=colors.ink)
+    left.set_yticks(range(len(found)), names, weight="bold", color=colors.ink, linespacing=1)
     measured = any(each.peak and each.peak.origin == "measured" for each in found)
     of = "the measured peak" if measured else "the data sheet's peak"
     at = f", at {leads[0]}" if len(leads) == 1 else ""

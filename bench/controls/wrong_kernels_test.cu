@@ -121,20 +121,37 @@ Launch prepare_batched(const Problem& p, const Device&, const Operands& o) {
   return launch<float>(batched<kDefect>, grid_of(p, static_cast<unsigned>(layers)), kThreads, p, o);
 }
 
-// --- FP8 with a factor for each block, layout nt -------------------------------------------------
+// --- FP8 with a factor for each block, layout nt; rows are those of all groups
+// ---------------------
 
-enum class ScaleDefect { none, b_of_next, a_of_next, a_of_before, a_of_other_half, ignored };
+enum class ScaleDefect {
+  none,
+  b_of_next,
+  a_of_next,
+  a_of_before,
+  a_of_other_half,
+  ignored,
+  b_of_next_group,
+  group_skipped
+};
 
 template <ScaleDefect kDefect>
-__global__ void block_scaled(Problem p, const __nv_fp8_e4m3* a, const __nv_fp8_e4m3* b,
-                             __nv_bfloat16* c, const float* a_scales, const float* b_scales) {
-  const auto [row, column, inside] = element(p);
-  if (!inside) return;
+__global__ void block_scaled(const __grid_constant__ Products p, const __nv_fp8_e4m3* a,
+                             const __nv_fp8_e4m3* b, __nv_bfloat16* c, const float* a_scales,
+                             const float* b_scales) {
+  const std::int64_t row = blockIdx.y * kBlock + threadIdx.y, rows = p.batch * p.m;
+  const std::int64_t column = blockIdx.x * kBlock + threadIdx.x;
+  if (row >= rows || column >= p.n) return;
+  const std::int64_t which = p.product_of(row);
+  if (kDefect == ScaleDefect::group_skipped && which == 2) return;
+  b += p.before_b(which);
+  b_scales += scales_of_each_b(p) *
+              (kDefect == ScaleDefect::b_of_next_group ? (which + 1) % p.batch : which);
   const std::int64_t of_columns = (p.n + kScaleBlock - 1) / kScaleBlock;
   std::int64_t of_b = column / kScaleBlock, of_a = row;
   if (kDefect == ScaleDefect::b_of_next) of_b = (of_b + 1) % of_columns;
-  if (kDefect == ScaleDefect::a_of_next) of_a = (row + 1) % p.m;
-  if (kDefect == ScaleDefect::a_of_other_half && (row ^ 8) < p.m) of_a = row ^ 8;
+  if (kDefect == ScaleDefect::a_of_next) of_a = (row + 1) % rows;
+  if (kDefect == ScaleDefect::a_of_other_half && (row ^ 8) < rows) of_a = row ^ 8;
   float sum = 0;
   for (std::int64_t first = 0; first < p.k; first += kScaleBlock) {
     float part = 0;
@@ -143,16 +160,16 @@ __global__ void block_scaled(Problem p, const __nv_fp8_e4m3* a, const __nv_fp8_e
     const std::int64_t block = first / kScaleBlock,
                        late = kDefect == ScaleDefect::a_of_before && block > 0 ? 1 : 0;
     const float scale =
-        a_scales[(block - late) * p.m + of_a] * b_scales[of_b * scales_of_b_stride(p.k) + block];
+        a_scales[(block - late) * rows + of_a] * b_scales[of_b * scales_of_b_stride(p.k) + block];
     sum += kDefect == ScaleDefect::ignored ? part : part * scale;
   }
   c[row * p.n + column] = __float2bfloat16(sum);
 }
 
 template <ScaleDefect kDefect>
-Launch prepare_scaled(const Problem& p, const Device&, const Operands& o) {
-  return [=](Stream stream) {
-    block_scaled<kDefect><<<grid_of(p), kThreads, 0, stream>>>(
+Launch prepare_scaled(const Problem& problem, const Device&, const Operands& o) {
+  return [=, p = Products(problem)](Stream stream) {
+    block_scaled<kDefect><<<dim3(pieces(p.n), pieces(p.batch * p.m)), kThreads, 0, stream>>>(
         p, static_cast<const __nv_fp8_e4m3*>(o.a), static_cast<const __nv_fp8_e4m3*>(o.b),
         static_cast<__nv_bfloat16*>(o.c), o.a_scales, o.b_scales);
   };
@@ -531,6 +548,12 @@ std::vector<NegativeControl> negative_controls() {
       {verdict}, prepare_scaled<ScaleDefect::a_of_other_half>, scaled_twin);
   add("WrongScalesIgnored", "multiplies by no scales", scaled, {verdict},
       prepare_scaled<ScaleDefect::ignored>, scaled_twin);
+  // Some have no rows, one has one.
+  const Problem scaled_groups{3, 272, 1040, Precision::e4m3block, Layout::nt, 32, Tokens::real};
+  add("WrongScaleOfNextGroup", "multiplies by the scales of the next group's B", scaled_groups,
+      {verdict}, prepare_scaled<ScaleDefect::b_of_next_group>, scaled_twin);
+  add("WrongScaledGroupSkipped", "leaves out an expert", scaled_groups, {verdict, initcheck},
+      prepare_scaled<ScaleDefect::group_skipped>, scaled_twin);
   const Problem groups{
       .m = 33, .n = 65, .k = 17, .precision = Precision::f32, .batch = 32, .tokens = Tokens::real};
   const auto grouped_twin = prepare_grouped<GroupDefect::none>;

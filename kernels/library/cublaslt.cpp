@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/epilogue.hpp"
@@ -15,6 +17,8 @@
 #include "kernels/library/cublas.hpp"
 #include "kernels/parts/trial.hpp"
 #include "kernels/registry.hpp"
+#include "kernels/scales.hpp"
+#include "kernels/tokens.hpp"
 
 namespace gemm {
 namespace {
@@ -305,6 +309,85 @@ Kernel variant(std::string_view name) {
   };
 }
 
+// A call for each product in turn, by the heuristic's first algorithm, where they have scales of
+// blocks, of which cuBLASLt takes no batch.
+class Loop {
+ public:
+  Loop(const Problem& p, const Operands& o) : all_(p) {
+    Problem row = p;  // that may be the first one of a product
+    row.m = 1;
+    for (std::int64_t which = 0; which < p.batch; ++which) {
+      const Problem one = all_.product(which);
+      if (one.m == 0 || calls_.contains(one.m)) continue;
+      Matmul matmul(one);
+      const auto algorithms = matmul.algorithms(Alignment::of(row, o));
+      if (algorithms.empty())
+        throw std::runtime_error("cuBLASLt has no algorithm for a product of these");
+      calls_.emplace(one.m, Call{std::move(matmul), algorithms.front()});
+    }
+  }
+
+  void enqueue(const std::vector<Operands>& each, Stream stream) const {
+    for (std::int64_t which = 0; which < all_.batch; ++which)
+      if (const auto call = calls_.find(all_.rows(which)); call != calls_.end())
+        check(call->second.matmul.enqueue(each[which], call->second.algorithm, workspace_.get(),
+                                          stream));
+  }
+
+  // A product's rows of A's scales must be as long as its A: they are copied.
+  static Launch prepare(const Problem& p, const Device&, const Operands& o) {
+    const auto loop = std::make_shared<const Loop>(p, o);
+    const auto scales = std::make_shared<const cublas::Workspace>(
+        cublas::workspace(scales_of_a(p) * sizeof(float)));
+    std::vector<Operands> each;
+    for (std::int64_t which = 0; which < p.batch; ++which) {
+      each.push_back(loop->all_.operands(o, which));
+      const std::size_t bytes = loop->all_.rows(which) * sizeof(float);
+      const std::int64_t blocks = ceil_div(p.k, kScaleBlock);
+      auto* to = static_cast<float*>(scales->get()) + blocks * loop->all_.first_row(which);
+      if (bytes > 0)
+        gemm::check(cudaMemcpy2D(to, bytes, each.back().a_scales, p.batch * p.m * sizeof(float),
+                                 bytes, blocks, cudaMemcpyDeviceToDevice));
+      each.back().a_scales = to;
+    }
+    gemm::check(cudaStreamSynchronize(nullptr));  // other streams do not wait for the copies
+    return [loop, scales, each](Stream stream) { loop->enqueue(each, stream); };
+  }
+
+  static std::optional<std::string> unsupported(const Problem& p, const Device& device) {
+    const Products all(p);
+    std::int64_t largest = 0;
+    for (std::int64_t which = 0; which < p.batch; ++which) {
+      if (all.rows(which) % 4 != 0)
+        return "cuBLASLt supports scales of blocks only where each m is a multiple of 4";
+      if (all.rows(which) > all.rows(largest)) largest = which;
+    }
+    return gemm::unsupported(all.product(largest), device);
+  }
+
+ private:
+  struct Call {
+    Matmul matmul;
+    cublasLtMatmulAlgo_t algorithm;
+  };
+
+  Products all_;
+  std::map<std::int64_t, Call> calls_;  // by m
+  cublas::Workspace workspace_ = cublas::workspace(kWorkspaceBytes);
+};
+
+const Registration loop({
+    .name = "cuBLASLt",
+    .parameters = {{"call", "loop"}},
+    .idea = "NVIDIA's library, a call for each product of a batch or groups with scales of blocks.",
+    .source = "cuBLAS, cublasLtMatmul with a 64 MiB workspace",
+    .rearranges = true,
+    .precisions = {Precision::e4m3block},
+    .layouts = {Layout::nt},
+    .batches = Batches::only,
+    .unsupported = Loop::unsupported,
+    .prepare = Loop::prepare,
+});
 const Registration first(variant<Choice::first>("first"));
 const Registration best(variant<Choice::best>("best"));
 

@@ -25,7 +25,6 @@ std::optional<std::string> undeclared(const Problem& p, unsigned takes) {
   if (is_grouped(p) && (takes & kGroups) == 0) return "takes no groups";
   if (p.batch > 1 && !is_grouped(p) && (takes & kBatches) == 0) return "takes no batch";
   if (has_scales(p.precision) && (takes & kScales) == 0) return "gets no scales of blocks";
-  if (has_scales(p.precision) && p.batch > 1) return "gets no scales of a batch";
   if (p.activation != Activation::none && (takes & kEpilogues) == 0)
     return "does not support the epilogue " + std::string(name_of(p.activation));
   return std::nullopt;

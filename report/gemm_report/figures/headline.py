@@ -93,18 +93,19 @@ def draw(record: Record, colors: Colors) -> Figure:
     subtitle += "; a tie is within the noise" if said else ""
     has_peaks = all(each.peak for each in found)
     legend = _legend(colors, library, found, has_peaks)
-    made = sheet(record, colors, title, subtitle, [], 0.45 + _PITCH * len(found), legend=legend)
+    names = [
+        f"{each.name}\nat {_where(each)}" if len(leads) > 1 else each.name.replace(", ", ",\n")
+        for each in found
+    ]
+    pitch = max(_PITCH, 0.15 * max(1 + name.count("\n") for name in names))
+    made = sheet(record, colors, title, subtitle, [], 0.45 + pitch * len(found), legend=legend)
     heads = [head for head, _, _ in cells(found[0], columns)]
     left, right = made.subplots(1, 2, width_ratios=[4, max(2.0, 0.62 * len(heads))])
     for axes in (left, right):
         axes.set_ylim(len(found) - 0.5, -0.5)
         axes.grid(visible=False)
         axes.set_yticks([])
-    names = [
-        f"{each.name}\nat {_where(each)}" if len(leads) > 1 else each.name.replace(", ", ",\n")
-        for each in found
-    ]
-    left.set_yticks(range(len(found)), names, weight="bold", color=colors.ink, linespacing=1)
+    left.set_yticks(range(len(found)), names, weight="bold", color=colors.ink)
     measured = any(each.peak and each.peak.origin == "measured" for each in found)
     of = "the measured peak" if measured else "the data sheet's peak"
     at = f", at {leads[0]}" if len(leads) == 1 else ""

@@ -8,11 +8,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <iterator>
-#include <limits>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <source_location>
 #include <stdexcept>
 #include <string>
@@ -22,6 +20,7 @@
 
 #include "kernels/gemm.hpp"
 #include "kernels/parts/device_array.cuh"
+#include "kernels/parts/successive_halving.hpp"
 #include "kernels/precision.hpp"
 
 namespace gemm {
@@ -98,50 +97,26 @@ class Trial {
   // Enqueues the work; false if it cannot.
   using Work = std::function<bool(Stream)>;
 
-  // Index of the fastest, by successive halving: each round times a batch of all that are left, one
-  // after another and again, so that clock drift affects all alike; the faster half goes on with
-  // batches of twice the time, and the last three are compared most often. At the power limit the
-  // fastest of each kind compare once more, each at its own clock: kinds, by index, may draw less
-  // power than one another; without `kinds` each is one. Those that fail are skipped. Throws
-  // std::runtime_error if none runs.
+  // Index of the fastest (successive_halving.hpp). Those that fail are skipped, and those after the
+  // first third of the budget was spent on first launches. Throws std::runtime_error if none runs.
   std::size_t fastest(const std::vector<Work>& all, const std::vector<std::string>& kinds = {}) {
-    std::vector<Batch> batches, slower;
+    std::map<std::size_t, Batch> batches;
+    std::vector<std::size_t> entrants;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (!batches.empty() && spent_ > kMilliseconds / 3) break;
-      if (auto batch = batch_of(all[i], i)) batches.push_back(std::move(*batch));
+      if (!batches.empty() && spent_ > SuccessiveHalving::kMilliseconds / 3) break;
+      auto batch = batch_of(all[i]);
+      if (!batch) continue;
+      batches.emplace(i, std::move(*batch));
+      entrants.push_back(i);
     }
     if (batches.empty()) throw std::runtime_error("nothing that was tried runs");
-    for (float wanted = kBatchMilliseconds; batches.size() > 1; wanted *= 2) {
-      const bool last = batches.size() <= kFinalists;
-      for (Batch& batch : batches) batch.milliseconds.clear();
-      for (int round = 0; round < (last ? 7 : 2) && (round < 1 || spent_ < kMilliseconds); ++round)
-        for (Batch& batch : batches) time(batch, wanted);
-      std::ranges::sort(batches, {}, &Batch::median);
-      for (Batch& batch : batches) batch.behind = batch.median() / batches.front().median();
-      if (last || spent_ > kMilliseconds) break;
-      const auto half = batches.begin() + std::max(kFinalists, (batches.size() + 1) / 2);
-      std::move(half, batches.end(), std::back_inserter(slower));
-      batches.erase(half, batches.end());
-    }
-    if (batches.size() + slower.size() > 1 &&
-        batches.front().median() > kThrottled * batches.front().least) {
-      std::ranges::move(slower, std::back_inserter(batches));
-      at_own_clocks(batches, kinds);
-    }
-    return batches.front().index;
+    const auto time_one = [&](std::size_t one, float wanted) {
+      return time(batches.at(one), wanted);
+    };
+    return SuccessiveHalving(time_one, spent_, kinds).fastest(entrants);
   }
 
  private:
-  // Approximate time budget, a third of it for the first launches: if one takes longer than that,
-  // only the first is tried.
-  static constexpr float kMilliseconds = 400;
-  static constexpr float kBatchMilliseconds = 1;  // the first timing of a launch overestimates it
-  static constexpr std::size_t kFinalists = 3;
-  // At the power limit: so much longer than at its shortest a launch takes; so much longer than the
-  // fastest, and so many, may be compared again; and the milliseconds that each runs at a time.
-  static constexpr float kThrottled = 1.05F, kClose = 1.1F, kStretchMilliseconds = 300;
-  static constexpr std::size_t kAtOwnClocks = 4;
-
   using OwnedStream = Owned<cudaStream_t, cudaStreamDestroy>;
   using Event = Owned<cudaEvent_t, cudaEventDestroy>;
   using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
@@ -157,25 +132,15 @@ class Trial {
   // Batches are CUDA graphs, as for short kernels in the suite, because the host's launch rate
   // would hide the difference.
   struct Batch {
-    std::size_t index;
     GraphExec graph;
     int launches;
-    float once;                       // milliseconds of the graph, as far as is known
-    std::vector<float> milliseconds;  // of one launch
-    float least = std::numeric_limits<float>::infinity();  // of one launch, of all times so far
-    float behind = 1;  // its median over that of the fastest, in its last round
-
-    float median() const {
-      std::vector<float> sorted = milliseconds;
-      std::ranges::sort(sorted);
-      return sorted[sorted.size() / 2];
-    }
+    float once;  // milliseconds of the graph, as far as is known
   };
 
-  std::optional<Batch> batch_of(const Work& work, std::size_t index) {
+  std::optional<Batch> batch_of(const Work& work) {
     if (!enqueue(work)) return std::nullopt;  // loads its code first
     const float once = time([&] { enqueue(work); });
-    const float wanted = kBatchMilliseconds / std::max(once, 1e-3F);
+    const float wanted = SuccessiveHalving::kBatchMilliseconds / std::max(once, 1e-3F);
     const int launches = std::clamp(static_cast<int>(wanted), 1, 1000);
     check(cudaStreamBeginCapture(on(), cudaStreamCaptureModeRelaxed));
     bool captured = true;
@@ -187,46 +152,18 @@ class Trial {
       cudaGetLastError();
       return std::nullopt;
     }
-    const auto milliseconds = once * static_cast<float>(launches);
-    return Batch{index,
-                 make<GraphExec>(cudaGraphInstantiateWithFlags, graph, 0),
-                 launches,
-                 milliseconds,
-                 {}};
-  }
-
-  // At the power limit the clock is what a kernel's power leaves, and interleaved kernels share
-  // one clock. So the fastest of each kind, if it is close, runs for a stretch, once in this order
-  // and once in the other, and the second half of the stretch counts.
-  void at_own_clocks(std::vector<Batch>& batches, const std::vector<std::string>& kinds) {
-    std::ranges::stable_sort(batches, {}, &Batch::behind);
-    std::set<std::string> seen;
-    std::erase_if(batches, [&](const Batch& batch) {
-      return batch.behind > kClose || seen.size() == kAtOwnClocks ||
-             !seen.insert(kinds.empty() ? std::to_string(batch.index) : kinds[batch.index]).second;
-    });
-    if (batches.size() == 1) return;
-    for (Batch& batch : batches) batch.milliseconds.clear();
-    for (int way = 0; way < 2; ++way, std::ranges::reverse(batches))
-      for (Batch& batch : batches) {
-        const std::size_t before = batch.milliseconds.size();
-        const float begin = spent_;
-        while (spent_ - begin < kStretchMilliseconds / 2) time(batch, kStretchMilliseconds / 20);
-        batch.milliseconds.resize(before);
-        while (spent_ - begin < kStretchMilliseconds) time(batch, kStretchMilliseconds / 20);
-      }
-    std::ranges::sort(batches, {}, &Batch::median);
+    return Batch{make<GraphExec>(cudaGraphInstantiateWithFlags, graph, 0), launches,
+                 once * static_cast<float>(launches)};
   }
 
   // About so many milliseconds of the batch.
-  void time(Batch& batch, float wanted) {
+  SuccessiveHalving::Timing time(Batch& batch, float wanted) {
     const int times = std::max(1, static_cast<int>(wanted / batch.once + 0.5F));
     const float whole = time([&] {
       for (int i = 0; i < times; ++i) check(cudaGraphLaunch(batch.graph.get(), on()));
     });
     batch.once = whole / static_cast<float>(times);
-    batch.milliseconds.push_back(batch.once / static_cast<float>(batch.launches));
-    batch.least = std::min(batch.least, batch.milliseconds.back());
+    return {batch.once / static_cast<float>(batch.launches), whole};
   }
 
   bool enqueue(const Work& work) {

@@ -1,0 +1,86 @@
+// Choices on a simulated GPU at its power limit: a kernel that needs more cycles, but less power,
+// runs at a higher clock, which the GPU takes on some milliseconds later.
+#include "kernels/parts/successive_halving.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gemm {
+namespace {
+
+struct SimulatedKernel {
+  float megacycles;  // of a launch
+  float limit_mhz;   // its clock at the power limit, or the highest clock
+  std::string kind = {};
+};
+
+constexpr float kHighestMhz = 1980;
+
+class SimulatedGpu {
+ public:
+  explicit SimulatedGpu(std::vector<SimulatedKernel> kernels) : kernels_(std::move(kernels)) {}
+
+  std::size_t choice() {
+    std::vector<std::size_t> all;
+    std::vector<std::string> kinds;
+    for (std::size_t i = 0; i < kernels_.size(); ++i) {
+      all.push_back(i);
+      kinds.push_back(kernels_[i].kind);
+    }
+    const auto time = [this](std::size_t which, float milliseconds) {
+      return run(kernels_[which], milliseconds);
+    };
+    return SuccessiveHalving(time, 0, kinds).fastest(all);
+  }
+  float spent() const { return spent_; }  // milliseconds
+
+ private:
+  SuccessiveHalving::Timing run(const SimulatedKernel& kernel, float milliseconds) {
+    constexpr float kStep = 0.05F;      // milliseconds
+    constexpr std::size_t kLate = 200;  // steps
+    float launches = 0, whole = 0;
+    for (; whole < milliseconds; whole += kStep) {
+      mhz_.push_back(kernel.limit_mhz);
+      const float now = mhz_.size() > kLate ? mhz_[mhz_.size() - kLate - 1] : kHighestMhz;
+      launches += kStep * now / 1000 / kernel.megacycles;
+    }
+    spent_ += whole;
+    return {whole / launches, whole};
+  }
+
+  std::vector<SimulatedKernel> kernels_;
+  std::vector<float> mhz_;  // of each step, as the power of that step allows
+  float spent_ = 0;
+};
+
+// The cycles and clocks of plans of a product of 4096 in BF16 on an H200. Batches of a millisecond
+// meet the clock of what ran ten entrants before: the hungry ones that of slow kernels, the frugal
+// one that of hungry ones, in both directions.
+TEST(SuccessiveHalving, FindsWhatIsFastestAtItsOwnClock) {
+  const SimulatedKernel hungry{0.2645F, 1252, "128x192"}, frugal{0.2779F, 1370, "128x256"},
+      slow{0.58F, 1500, "64x128"};
+  std::vector<SimulatedKernel> kernels;
+  for (std::size_t i = 0; i < 25; ++i) kernels.push_back(i < 5 || i > 19 ? slow : hungry);
+  kernels[2] = kernels[22] = hungry;
+  kernels[12] = frugal;
+  EXPECT_EQ(SimulatedGpu(kernels).choice(), 12U);
+}
+
+// Below the power limit the order is that of the cycles, within the budget.
+TEST(SuccessiveHalving, FindsTheFewestCyclesWithinItsBudget) {
+  std::vector<SimulatedKernel> kernels;
+  for (int i = 0; i < 24; ++i)
+    kernels.push_back({0.02F + 0.001F * static_cast<float>(i * 7 % 24), kHighestMhz});
+  SimulatedGpu gpu(kernels);
+  EXPECT_EQ(gpu.choice(), 0U);
+  EXPECT_LT(gpu.spent(), 1.25F * SuccessiveHalving::kMilliseconds);
+}
+
+TEST(SuccessiveHalving, TakesTheOnlyOne) { EXPECT_EQ(SimulatedGpu({{0.2F, 1200}}).choice(), 0U); }
+
+}  // namespace
+}  // namespace gemm

@@ -35,14 +35,13 @@ struct StreamKShape {
 // A shape, and its tiles' order.
 struct Choice {
   StreamKShape shape;
-  int group;      // rows of tiles per rasterization group
-  int bytes = 1;  // minimum element size; with smaller ones ping-pong was faster
+  int group;  // rows of tiles per rasterization group
 };
 constexpr Choice kFast[] = {
     {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, 8},
     {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 8},
     {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 16},
-    {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, 8, 2},
+    {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, 8},
     {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 16},
     {{.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64}, 16},
     {{.rows = 128, .columns = 96, .stages = 7, .ping_pong = true, .staged = 96}, 8},
@@ -153,7 +152,6 @@ inline void add_plans(std::vector<Plan>& plans, const Problem& stored, const Dev
   const std::span<const Choice> all = choices(way);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const StreamKShape& shape = all[i].shape;
-    if (traits_of(p.precision).input_bytes < all[i].bytes) continue;
     if (stored.batch > 1 && stored.m % shape.cluster_rows() != 0) continue;
     for (const simt::TileSchedule& schedule :
          simt::tile_schedules(p, shape.cluster_rows(), shape.columns, k_tile_depth(p.precision),

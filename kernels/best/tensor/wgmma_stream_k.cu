@@ -276,9 +276,8 @@ Launch launch_choice(const Problem& p, const Operands& o, const Plan& plan,
   Launch launch;
   const auto consider = [&]<std::size_t kChoice>() {
     constexpr Choice kOne = choices(kMainLoop)[kChoice];
-    if constexpr (sizeof(typename Of::Element) >= kOne.bytes)
-      if (kChoice == plan.choice)
-        launch = launch_tile<StreamKTile<Of, kOne.shape>>(p, o, plan, kOne.group);
+    if (kChoice == plan.choice)
+      launch = launch_tile<StreamKTile<Of, kOne.shape>>(p, o, plan, kOne.group);
   };
   (consider.template operator()<kChoices>(), ...);
   return launch;

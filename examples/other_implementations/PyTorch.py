@@ -2,6 +2,8 @@
 _scaled_mm, also with scales of blocks, and for INT8 _int_mm, each directly into C, without 16-bit
 accumulation."""
 
+import warnings
+
 import torch
 
 takes = ("batches", "groups", "scales", "epilogues")
@@ -48,6 +50,7 @@ class Placed:
     def __init__(self):
         self.c = None
         self.library = torch.library.Library("aten", "IMPL")
+        warnings.filterwarnings("ignore", "Warning only once for all operators")  # that this is so
         self.library.impl("empty_strided", self.allocate, "CUDA", allow_override=True)
 
     def allocate(self, size, stride, *, dtype=None, layout=None, device=None, pin_memory=None):

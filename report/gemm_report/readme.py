@@ -105,7 +105,8 @@ def _standing(each: Standing) -> list[str]:
     lead, worst = each.lead, each.worst
     row, library, unit = lead.ours, lead.library, operations(each.precision)
     speed = f"{quantity(rate(row), unit)}{mark(row)}, {row.label}"
-    there = f"{quantity(rate(library), unit)}{mark(library)}, {library.label}" if library else "-"
+    of_library = f"{mark(library)}, {library.label}" if library else f", {lead.opponent}"
+    there = quantity(lead.library_rate, unit) + of_library if lead.library_rate else "-"
     low, high = lead.interval
     ratio = f"{lead.ratio:.2f} ({low:.2f} to {high:.2f})" if lead.ratio and each.compared else "-"
     mean = f"{each.mean:.2f}" if each.mean else each.why_not

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from gemm_report.cli import main
 from gemm_report.commands.readme import CHECK_FAILED
 from gemm_report.document import BAD_INPUT
 from gemm_report.readme import table
-from gemm_report.record import Record
+from gemm_report.record import Record, Versus
 
 ROOT = Path(__file__).parents[2]
 KERNELS = ROOT / "kernels"
@@ -92,6 +93,14 @@ def test_a_record_without_a_library_or_an_end_says_so(cpu: Record) -> None:
     (line,) = (line for line in told[0].splitlines() if line.startswith("| FP"))
     assert line.endswith("| - | - | no library timed in layout nn | - |")
     assert told[-1] == "The run was not completed."
+    versus = Versus("OpenBLAS", 0.5, 0.4, 0.6, library=True, seconds=1.0)
+    rows = [replace(row, versus=versus) for row in cpu.rows]
+    (line,) = (
+        x
+        for x in table(Path("README.md"), [replace(cpu, rows=tuple(rows))])[0].splitlines()
+        if x.startswith("| FP")
+    )
+    assert re.search(r"\| 268 MFLOP/s, OpenBLAS \| 0\.50 \(", line), "interleaved alone"
 
 
 def test_further_records_add_lines_and_their_figures(project: Path, gpu_path: Path) -> None:

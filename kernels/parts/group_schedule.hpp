@@ -56,11 +56,12 @@ class GroupScheduler {
   GroupSchedule schedule() const {
     double work = 0;
     for (const GroupPiece& tile : tiles_) work += cost(tile);
-    for (double share = work / blocks_;; share *= 1.01)
+    for (double share = work / blocks_;; share *= 1.002)
       if (auto found = shared_out(share)) return *std::move(found);
   }
 
-  // In K tiles of 64 rows. One part alone is not multiplied while another one is promoted.
+  // In K tiles of 64 rows. Loading B takes as long as half a part. Of two consumers with one part
+  // more than the other the first one is waited for, half as long as a part takes.
   static double cost(const GroupPiece& piece) {
     return rate(piece) * (piece.end - piece.first + kOfPiece);
   }
@@ -72,7 +73,7 @@ class GroupScheduler {
   static constexpr int kLeast = 4;    // K tiles of a piece of a tile
 
   static double rate(const GroupPiece& piece) {
-    return std::max(1.5, static_cast<double>(piece.parts));
+    return piece.parts + 0.5 * (piece.parts % 2) + 0.5;
   }
 
   void add_tiles(const Products& p, std::int32_t which, int columns, int k_tiles) {

@@ -28,12 +28,13 @@ namespace gemm {
 struct GroupPiece {
   static constexpr int kStored = -1;
 
-  std::int32_t group, column;  // the first column
-  std::int32_t row, end_row;   // among those of all C: of the tile, and of the group
-  std::int16_t parts;          // of 64 rows, the last one may end behind the group
-  std::int16_t others;         // pieces whose sums it adds; kStored: it stores its own
-  std::int32_t slot;           // where its sums are stored, or the first of the others'
-  std::int32_t first, end;     // K tiles
+  std::int32_t group, column;       // the first column
+  std::int32_t row;                 // among those of all C, the first one of the tile
+  std::int32_t first_row, end_row;  // of the group
+  std::int16_t parts;               // of 64 rows, the last one may end behind the group
+  std::int16_t others;              // pieces whose sums it adds; kStored: it stores its own
+  std::int32_t slot;                // where its sums are stored, or the first of the others'
+  std::int32_t first, end;          // K tiles
 };
 
 struct GroupSchedule {
@@ -91,6 +92,7 @@ class GroupScheduler {
           tiles_.push_back({.group = which,
                             .column = static_cast<std::int32_t>(column),
                             .row = rows[i].first,
+                            .first_row = first_row,
                             .end_row = end_row,
                             .parts = rows[i].second,
                             .others = 0,

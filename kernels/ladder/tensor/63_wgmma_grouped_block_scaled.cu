@@ -6,9 +6,9 @@
 // beforehand (group_schedule.hpp): of few large tiles each SM gets its share only if some are cut
 // along k. Sums of a piece are scaled, so that they add up.
 //
-// A row of A's scales goes through all groups, as the rows of A do; each B has its own. What is
-// loaded behind the end of a group belongs to the next one and is not stored: parts that end there
-// are stored by threads, the others by TMA.
+// A row of A's scales goes through all groups, as the rows of A do; each B has its own. A and C of
+// each group have tensor maps of their own: TMA loads zeros behind the end of a group, by which
+// multiplying takes less power than by the rows of the next group, and stores nothing there.
 //
 // The next bottleneck: power where groups have many rows, DRAM where they have few.
 #include <cuda_fp8.h>
@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <tuple>
+#include <vector>
 
 #include "kernels/ladder/tensor/batched_tiles.cuh"
 #include "kernels/parts/asynchronous.cuh"
@@ -54,7 +55,8 @@ struct GroupsWork {
   const GroupPiece* pieces;
   const std::int32_t* starts;  // GroupSchedule
   PartialSums partials;
-  CUtensorMap a_map, b_map, c_map;  // of all groups
+  const CUtensorMap* maps;  // of the A and of the C of each group
+  CUtensorMap b_map;        // of all groups
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -98,6 +100,11 @@ struct Sums {
   }
 };
 
+// Of a map in global memory, before a block uses it.
+__device__ inline void acquire_tensor_map(const CUtensorMap& map) {
+  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(&map) : "memory");
+}
+
 // The sums of a consumer's parts, from part `first` of the tile on.
 template <int kOfThem>
 __device__ void multiply_parts(float (&acc)[kParts][Tile::kAccumulators],
@@ -131,14 +138,16 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (; next < end; ++next) {
       const GroupPiece piece = work.pieces[next];
       const float* b_scales = work.b_scales + piece.group * work.scales_of_each_b;
+      const CUtensorMap& a_map = work.maps[2 * piece.group];
+      acquire_tensor_map(a_map);
       const int column = piece.group * static_cast<int>(work.n) + piece.column;  // of all B
       for (int k_tile = piece.first; k_tile < piece.end; ++k_tile, ring.next()) {
         prefetch_factors(work.a_scales, b_scales, work.rows, work.k_tiles, piece.row,
                          64 * piece.parts, piece.column, k_tile, k_tile == piece.first);
         ring.begin_stage(piece.parts * kPartBytes + Tile::B::kBytes);
         for (int part = 0; part < piece.parts; ++part)
-          tma_load(ring.data() + part * kPartBytes, work.a_map, k_tile * Tile::kBK,
-                   piece.row + 64 * part, ring.full());
+          tma_load(ring.data() + part * kPartBytes, a_map, k_tile * Tile::kBK,
+                   piece.row - piece.first_row + 64 * part, ring.full());
         tma_load(ring.data() + Tile::A::kBytes, work.b_map, k_tile * Tile::kBK, column,
                  ring.full());
       }
@@ -178,9 +187,11 @@ __global__ void __launch_bounds__(kThreads, 1)
       for (int part = 0; part < kParts; ++part) {
         if (part == sums.parts) break;
         const int row = piece.row + 64 * (first + part);
-        if (work.by_tma && row + 64 <= piece.end_row)
-          store_by_tma<Output, Tile::kBN>(sums.values[part], work.c_map, row, piece.column, staging,
-                                          consumer);
+        const CUtensorMap& c_map = work.maps[2 * piece.group + 1];
+        if (work.by_tma && part == 0 && sums.is_leader()) acquire_tensor_map(c_map);
+        if (work.by_tma)
+          store_by_tma<Output, Tile::kBN>(sums.values[part], c_map, row - piece.first_row,
+                                          piece.column, staging, consumer);
         else
           store_accumulators<Output>(sums.values[part], work.c, piece.end_row, work.n, row,
                                      piece.column);
@@ -192,26 +203,38 @@ __global__ void __launch_bounds__(kThreads, 1)
 #endif
 }
 
+std::vector<CUtensorMap> maps_of(const Products& p, const Operands& all) {
+  std::vector<CUtensorMap> maps(2 * p.batch);
+  for (std::int64_t which = 0; which < p.batch; ++which) {
+    const Operands one = p.operands(all, which);
+    const std::int64_t rows = p.rows(which);
+    if (rows == 0) continue;
+    maps[2 * which] = k_major_map<Element>(one.a, rows, p.k, 64);
+    if (p.n % 8 == 0)
+      maps[2 * which + 1] = tensor_map(static_cast<Output*>(one.c), rows, p.n, p.n, 64, 64,
+                                       CU_TENSOR_MAP_SWIZZLE_128B);
+  }
+  return maps;
+}
+
 Launch launch(const Problem& problem, const Device& device, const Operands& o) {
   const Products p(problem);
   const int blocks = std::max(1, device.sm_count);
   const GroupSchedule schedule = GroupScheduler(p, blocks, Tile::kBN, Tile::kBK).schedule();
   const auto pieces = simt::device_array<GroupPiece>(std::ssize(schedule.pieces));
   const auto starts = simt::device_array<std::int32_t>(std::ssize(schedule.starts));
+  const auto maps = simt::device_array<CUtensorMap>(2 * p.batch);
   const auto copy = [](auto* to, const auto& from) {
     check(cudaMemcpy(to, from.data(), from.size() * sizeof from[0], cudaMemcpyHostToDevice));
   };
   copy(pieces.get(), schedule.pieces);
   copy(starts.get(), schedule.starts);
+  copy(maps.get(), maps_of(p, o));
   check(cudaStreamSynchronize(nullptr));  // other streams do not wait for the copies
   const std::int64_t flags = std::int64_t{schedule.slots} * kConsumers;
   const auto [partials, memory] = partial_sums(flags * kSums * 128, flags);
-  const std::int64_t rows = p.batch * p.m;
   const bool by_tma = p.n % 8 == 0;
-  const auto c_map = by_tma ? tensor_map(static_cast<Output*>(o.c), rows, p.n, p.n, 64, 64,
-                                         CU_TENSOR_MAP_SWIZZLE_128B)
-                            : CUtensorMap{};
-  const GroupsWork work{rows,
+  const GroupsWork work{p.batch * p.m,
                         p.n,
                         static_cast<int>(ceil_div(p.k, Tile::kBK)),
                         by_tma,
@@ -222,12 +245,11 @@ Launch launch(const Problem& problem, const Device& device, const Operands& o) {
                         pieces.get(),
                         starts.get(),
                         partials,
-                        k_major_map<Element>(o.a, rows, p.k, 64),
-                        k_major_map<Element>(o.b, p.batch * p.n, p.k, Tile::kBN),
-                        c_map};
+                        maps.get(),
+                        k_major_map<Element>(o.b, p.batch * p.n, p.k, Tile::kBN)};
   simt::allow_shared_bytes(wgmma_grouped_block_scaled, kSharedBytes);
   const LaunchShape shape{blocks, kThreads, kSharedBytes, 1, true};
-  return [=, kept = std::tuple(pieces, starts, memory)](Stream stream) {
+  return [=, kept = std::tuple(pieces, starts, maps, memory)](Stream stream) {
     enqueue(wgmma_grouped_block_scaled, shape, stream, work);
   };
 }

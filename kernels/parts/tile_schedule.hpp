@@ -200,6 +200,18 @@ inline std::vector<TileSchedule> tile_schedules(const Problem& p, int rows, int 
   return all;
 }
 
+// A schedule of several waves that cuts no tile, on no more blocks than its waves need: blocks then
+// compute neighbouring tiles, and the same steps along k, at the same time, and share them in the
+// L2. Other schedules as they are. For blocks of which an SM runs one at once.
+inline TileSchedule evenly(TileSchedule schedule) {
+  if (schedule.whole == 0 || schedule.streaming != schedule.streamed()) return schedule;
+  const auto waves = ceil_div(schedule.tiles(), schedule.blocks);
+  schedule.blocks = static_cast<int>(ceil_div(schedule.tiles(), waves));
+  schedule.whole = schedule.tiles() / schedule.blocks * schedule.blocks;
+  schedule.streaming = std::max(1, schedule.streamed());
+  return schedule;
+}
+
 // Its name among the plans of a tile.
 inline std::string name_of(const TileSchedule& schedule) {
   return "whole:" + std::to_string(schedule.whole) +

@@ -209,6 +209,32 @@ TEST(TileSchedule, LeftIsWhatTheWalkThenGives) {
   });
 }
 
+// 256 tiles in four waves of 66 blocks: 64 blocks have four tiles each, one wave after another.
+TEST(TileSchedule, EvenlyTakesNoMoreBlocksThanItsWavesNeed) {
+  const auto waves_of_66 = tile_schedules(of_tiles(16, 16, 8), kRows, kColumns, kDepth, 66);
+  const TileSchedule even = simt::evenly(waves_of_66.back());
+  EXPECT_EQ(grid_of(even), 64) << text_of(even);
+  for (int block = 0; block < grid_of(even); ++block) {
+    std::vector<int> tiles;
+    for (const TilePiece& piece : pieces_of(even, block)) tiles.push_back(piece.tile);
+    EXPECT_EQ(tiles, (std::vector{block, block + 64, block + 128, block + 192})) << block;
+  }
+  EXPECT_EQ(simt::evenly(waves_of_66.front()), waves_of_66.front());  // tiles are cut
+  for_many_schedules([](const TileSchedule& s) {
+    const TileSchedule one = simt::evenly(s);
+    std::vector<int> k_tiles(s.tiles());
+    std::size_t most = 0;
+    for (const auto& pieces : all_pieces(one)) {
+      most = std::max(most, pieces.size());
+      for (const TilePiece& piece : pieces) k_tiles[piece.tile] += piece.end - piece.first;
+    }
+    EXPECT_EQ(k_tiles, std::vector<int>(s.tiles(), s.k_tiles)) << text_of(one);
+    if (one.whole > 0 && one.streaming == one.streamed()) {
+      EXPECT_EQ(most, static_cast<std::size_t>(ceil_div(s.tiles(), s.blocks))) << text_of(one);
+    }
+  });
+}
+
 // --- As many K tiles as there can be
 // --------------------------------------------------------------
 

@@ -156,7 +156,7 @@ inline void add_plans(std::vector<Plan>& plans, const Problem& stored, const Dev
     for (const simt::TileSchedule& schedule :
          simt::tile_schedules(p, shape.cluster_rows(), shape.columns, k_tile_depth(p.precision),
                               std::max(1, device.sm_count / shape.cluster)))
-      plans.push_back({way, i, schedule});
+      plans.push_back({way, i, evenly(schedule)});
   }
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <limits>
 #include <ranges>
 #include <set>
 #include <string>
@@ -27,9 +26,11 @@ class SuccessiveHalving {
   static constexpr float kMilliseconds = 400;
   static constexpr float kBatchMilliseconds = 1;  // the first timing of a launch overestimates it
 
-  // `spent`: milliseconds of the budget. `kinds`: of each entrant; empty: each is one of its own.
-  SuccessiveHalving(Time time, float spent, const std::vector<std::string>& kinds)
-      : time_(std::move(time)), spent_(spent), kinds_(kinds) {}
+  // `rest` lets the device idle until it has its highest clock again. `spent`: milliseconds of the
+  // budget. `kinds`: of each entrant; empty: each is one of its own.
+  SuccessiveHalving(Time time, std::function<void()> rest, float spent,
+                    const std::vector<std::string>& kinds)
+      : time_(std::move(time)), rest_(std::move(rest)), spent_(spent), kinds_(kinds) {}
 
   // The fastest of at least one entrant. At the power limit the clock of an entrant depends on who
   // ran before it: those that are not far behind start again without the others. Then the fastest
@@ -39,10 +40,10 @@ class SuccessiveHalving {
     std::vector<Entrant> all;
     for (const std::size_t index : entrants) all.push_back({index});
     halve(all);
-    if (all.size() == 1 || all.front().median() <= kThrottled * all.front().least)
-      return all.front().index;
+    if (all.size() == 1 || !at_power_limit(all.front())) return all.front().index;
     std::erase_if(all, [](const Entrant& one) { return one.behind > kFar; });
     spent_ = 0;
+    time_(all.front().index, kStretchMilliseconds / 2);  // back to the limit
     halve(all);
     at_own_clocks(all);
     return all.front().index;
@@ -50,7 +51,7 @@ class SuccessiveHalving {
 
  private:
   static constexpr std::size_t kFinalists = 3;
-  // At the power limit: so much longer than at its shortest a launch takes; so much longer than the
+  // At the power limit: so much longer than after a rest a launch takes; so much longer than the
   // fastest may start again, and may be compared at its own clock; so many may, and the
   // milliseconds that each runs at a time.
   static constexpr float kThrottled = 1.05F, kFar = 1.5F, kClose = 1.1F, kStretchMilliseconds = 300;
@@ -58,9 +59,8 @@ class SuccessiveHalving {
 
   struct Entrant {
     std::size_t index;
-    std::vector<float> launches = {};                      // milliseconds
-    float least = std::numeric_limits<float>::infinity();  // of all so far
-    float behind = 1;  // its median over that of the fastest, in its last round
+    std::vector<float> launches = {};  // milliseconds
+    float behind = 1;                  // its median over that of the fastest, in its last round
 
     float median() const {
       std::vector<float> sorted = launches;
@@ -72,7 +72,6 @@ class SuccessiveHalving {
   void time(Entrant& one, float milliseconds) {
     const auto [launch, whole] = time_(one.index, milliseconds);
     one.launches.push_back(launch);
-    one.least = std::min(one.least, launch);
     spent_ += whole;
   }
 
@@ -94,6 +93,11 @@ class SuccessiveHalving {
       if (last || spent_ > kMilliseconds) break;
       end = all.begin() + static_cast<std::ptrdiff_t>(std::max(kFinalists, (left.size() + 1) / 2));
     }
+  }
+
+  bool at_power_limit(const Entrant& one) {
+    rest_();
+    return one.median() > kThrottled * time_(one.index, kBatchMilliseconds).launch;
   }
 
   // At the power limit the clock is what a kernel's power leaves, and interleaved kernels share
@@ -120,6 +124,7 @@ class SuccessiveHalving {
   }
 
   Time time_;
+  std::function<void()> rest_;
   float spent_;  // milliseconds
   const std::vector<std::string>& kinds_;
 };

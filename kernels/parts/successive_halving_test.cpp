@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -22,7 +23,9 @@ constexpr float kHighestMhz = 1980;
 
 class SimulatedGpu {
  public:
-  explicit SimulatedGpu(std::vector<SimulatedKernel> kernels) : kernels_(std::move(kernels)) {}
+  // `mhz`: the clock at first.
+  explicit SimulatedGpu(std::vector<SimulatedKernel> kernels, float mhz = kHighestMhz)
+      : kernels_(std::move(kernels)), mhz_(kLate, mhz) {}
 
   std::size_t choice() {
     std::vector<std::size_t> all;
@@ -34,19 +37,20 @@ class SimulatedGpu {
     const auto time = [this](std::size_t which, float milliseconds) {
       return run(kernels_[which], milliseconds);
     };
-    return SuccessiveHalving(time, 0, kinds).fastest(all);
+    const auto rest = [this] { mhz_.resize(mhz_.size() + kLate, kHighestMhz); };
+    return SuccessiveHalving(time, rest, 0, kinds).fastest(all);
   }
   float spent() const { return spent_; }  // milliseconds
 
  private:
+  static constexpr std::size_t kLate = 200;  // steps
+
   SuccessiveHalving::Timing run(const SimulatedKernel& kernel, float milliseconds) {
-    constexpr float kStep = 0.05F;      // milliseconds
-    constexpr std::size_t kLate = 200;  // steps
+    constexpr float kStep = 0.05F;  // milliseconds
     float launches = 0, whole = 0;
     for (; whole < milliseconds; whole += kStep) {
       mhz_.push_back(kernel.limit_mhz);
-      const float now = mhz_.size() > kLate ? mhz_[mhz_.size() - kLate - 1] : kHighestMhz;
-      launches += kStep * now / 1000 / kernel.megacycles;
+      launches += kStep * mhz_[mhz_.size() - kLate - 1] / 1000 / kernel.megacycles;
     }
     spent_ += whole;
     return {whole / launches, whole};
@@ -68,6 +72,9 @@ TEST(SuccessiveHalving, FindsWhatIsFastestAtItsOwnClock) {
   kernels[2] = kernels[22] = hungry;
   kernels[12] = frugal;
   EXPECT_EQ(SimulatedGpu(kernels).choice(), 12U);
+  // Other work ran just before, so that no launch meets the highest clock.
+  for (SimulatedKernel& one : kernels) one.limit_mhz = std::min(one.limit_mhz, 1370.0F);
+  EXPECT_EQ(SimulatedGpu(kernels, 1252).choice(), 12U);
 }
 
 // Below the power limit the order is that of the cycles, within the budget.

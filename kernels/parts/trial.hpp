@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include <source_location>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -113,7 +115,8 @@ class Trial {
     const auto time_one = [&](std::size_t one, float wanted) {
       return time(batches.at(one), wanted);
     };
-    return SuccessiveHalving(time_one, spent_, kinds).fastest(entrants);
+    const auto rest = [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };
+    return SuccessiveHalving(time_one, rest, spent_, kinds).fastest(entrants);
   }
 
  private:

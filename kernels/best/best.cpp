@@ -1,5 +1,5 @@
 // The fastest plan of all our kernels for a problem: the model (parts/cost.hpp) makes a shortlist,
-// a trial of up to 0.4 s chooses from it, and the choice is kept on disk (plans.hpp). There is no
+// a trial of up to half a second chooses from it, and the choice is kept on disk (plans.hpp). There is no
 // table of sizes. The record names the plan and the GPU kernel that ran.
 //
 // pick:model runs the plan of the shortest prediction, without a trial. pick:nearest runs what a

@@ -1,6 +1,5 @@
 // Groups of a mixture of experts, and batches: the naive kernel, whose threads find the group of
-// their row of A and C. It declares what it takes; files that do not get one plain product at a
-// time.
+// their row of A and C. A file that declares nothing is given plain products only.
 //
 //   gemm_bench --gemm_kernel=grouped.cu --gemm_shapes=grouped:8x512x1024/zipf,batched:8x512
 #include "gemm_kernel.h"

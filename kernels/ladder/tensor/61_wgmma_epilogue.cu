@@ -1,12 +1,10 @@
 // A bias, bias and GELU, or a residual in the epilogue: what is added is added to the accumulators
 // where they are, in registers, before C is staged for TMA. A launch of its own would load and
 // store C once more. A thread loads the bias of its columns while the last MMAs run. GELU is the
-// tanh form by the special function unit.
+// tanh form by the special function unit. Cost: these instructions, while the tensor cores wait.
 //
-// The second consumer begins three K tiles after the first: at the end of a tile it multiplies
-// while the first applies the epilogue, and the other way round at the beginning of the next one.
-//
-// The next bottleneck: power.
+// The next bottleneck: the special function units. Both consumers apply GELU at about the same
+// time.
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -31,15 +29,6 @@ constexpr int kABytes = kBM * 128, kStageBytes = (kBM + kBN) * 128;
 constexpr int kStaged = 128;
 constexpr int kSharedBytes =
     kStages * kStageBytes + kConsumers * staging_bytes(kStaged) + kSwizzleAlignment;
-
-// K tiles by which the first consumer is ahead. It has no need of a stage that the second releases.
-constexpr int kLead = kStages - 1;
-__device__ void arrive_lead() {
-  asm volatile("bar.arrive %0, %1;" ::"n"(kConsumers + 1), "n"(kConsumerThreads) : "memory");
-}
-__device__ void sync_lead() {
-  asm volatile("bar.sync %0, %1;" ::"n"(kConsumers + 1), "n"(kConsumerThreads) : "memory");
-}
 
 // With the bias, or the matrix that is added to C.
 struct EpilogueWork : Work {
@@ -114,8 +103,6 @@ __global__ void __launch_bounds__(kThreads, 1)
   alloc_registers<232>();
   wait_for_previous_launch();  // which may write what is added
   const int consumer = static_cast<int>(threadIdx.x) / 128;
-  int lead = consumer == 0 ? min(kLead, work.k_tiles) : 0;
-  if (consumer > 0) sync_lead();
   const int offset = consumer * 64 * 128;  // of its 64 rows in a K tile of A
   const std::uint32_t staging = ring.end() + consumer * staging_bytes(kStaged);
   float acc[1][kBN / 2];
@@ -127,7 +114,6 @@ __global__ void __launch_bounds__(kThreads, 1)
       wgmma_fence();
       multiply_k_tile<T>(acc, ring.data() + offset, ring.data() + kABytes, k_tile > 0);
       wgmma_commit();
-      if (lead > 0 && --lead == 0) arrive_lead();
       wgmma_wait<1>();  // for the previous K tile
       if (k_tile > 0) release(before);
       before = ring.empty();

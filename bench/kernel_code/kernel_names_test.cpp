@@ -56,7 +56,10 @@ class KernelNamesOnTheGpu : public testing::Test {
   }
 
   Launch launch_of(std::string_view name) const {
-    const auto found = std::ranges::find(registry(), name, &RegisteredKernel::name);
+    const auto found = std::ranges::find_if(registry(), [&](const RegisteredKernel& one) {
+      return one.name == name && std::ranges::count(one.precisions, kProblem.precision) > 0 &&
+             !(one.unsupported && one.unsupported(kProblem, backend_->device()));
+    });
     if (found == registry().end()) throw std::runtime_error("no such kernel");
     return found->prepare(kProblem, backend_->device(),
                           {matrices_[0].get(), matrices_[1].get(), matrices_[2].get()});

@@ -76,7 +76,8 @@ def _source(page: Path, record: Record, beside: str = "") -> str:
     """Where figures are from, without what is told beside it."""
     facts = [record.device.name, *run_line(record).split(" · ")]
     facts = [fact for fact in facts if fact not in beside.split(" · ")]
-    return " · ".join([*facts, f"[record]({link(page, record.path)})"])
+    incomplete = [] if record.complete else ["incomplete run"]
+    return " · ".join([*facts, *incomplete, f"[record]({link(page, record.path)})"])
 
 
 def table(page: Path, records: Sequence[Record]) -> list[str]:
@@ -95,7 +96,6 @@ def table(page: Path, records: Sequence[Record]) -> list[str]:
     remarks = [
         source + "".join(f"; {other}" for other in others),
         *map(as_text, notes(shown)),
-        *([] if all(each.complete for each in records) else ["The run was not completed."]),
     ]
     return [markdown_table(head, map(_standing, found)), *remarks]
 

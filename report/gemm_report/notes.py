@@ -62,5 +62,6 @@ def run_line(record: Record) -> str:
         f"commit {record.commit_name}",
         None if record.build.type == "Release" else f"build type {record.build.type}",
         record.date[:16].replace("T", " "),
+        None if record.complete else "incomplete run",
     ]
     return " · ".join(fact for fact in facts if fact)

@@ -76,8 +76,7 @@ def _source(page: Path, record: Record, beside: str = "") -> str:
     """Where figures are from, without what is told beside it."""
     facts = [record.device.name, *run_line(record).split(" · ")]
     facts = [fact for fact in facts if fact not in beside.split(" · ")]
-    incomplete = [] if record.complete else ["incomplete run"]
-    return " · ".join([*facts, *incomplete, f"[record]({link(page, record.path)})"])
+    return " · ".join([*facts, f"[record]({link(page, record.path)})"])
 
 
 def table(page: Path, records: Sequence[Record]) -> list[str]:

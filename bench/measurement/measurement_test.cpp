@@ -391,6 +391,7 @@ TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
   const auto grows = sleeper(right_after<[](const Problem& p) { return 10 * p.m; }>);
   const auto fixed = sleeper(right_after<[](const Problem&) { return 10'000; }>);
   static bool loaded;
+  loaded = false;
   const auto loads =
       sleeper(right_after<[](const Problem&) { return std::exchange(loaded, true) ? 0 : 60'000; }>);
   const Problem tall{65536, 8, 4, Precision::f32}, small{8, 8, 8, Precision::f32};
@@ -442,14 +443,34 @@ TEST(Measurement, NoReferenceIsJudgedByItsFirstUse) {
   EXPECT_EQ(backend.products, 3);  // two of a corner, and that of the whole
 }
 
+// A backend whose clock runs only as its launches say, so that no host is too busy for it.
+class SetClock : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  std::unique_ptr<Mark> mark() override { return std::make_unique<Moment>(*this); }
+  Elapsed between(const Mark& from, const Mark& to) override {
+    return {static_cast<const Moment&>(to).seconds - static_cast<const Moment&>(from).seconds, {}};
+  }
+
+  double now = 0;  // seconds
+
+ private:
+  struct Moment : Mark {
+    explicit Moment(const SetClock& clock) : clock(clock) {}
+    void set(Clock, double) override { seconds = clock.now; }
+    const SetClock& clock;
+    double seconds = 0;
+  };
+};
+
 // One launch that was held up says nothing about how many fill a sample.
 TEST(Measurement, NoBatchIsPlannedByALaunchThatWasHeldUp) {
-  const auto backend = make_host_backend();
+  const auto host = make_host_backend();
+  SetClock backend(*host);
   int launches = 0;
-  const std::vector<Launch> held_up_once{[&](Stream) {
-    std::this_thread::sleep_for(std::chrono::microseconds(launches++ == 0 ? 20'000 : 100));
-  }};
-  EXPECT_GT(try_out(*backend, TimingPlan{}, held_up_once).size, 5);
+  const std::vector<Launch> held_up_once{
+      [&](Stream) { backend.now += launches++ == 0 ? 20e-3 : 120e-6; }};
+  EXPECT_EQ(try_out(backend, TimingPlan{}, held_up_once).size, 17);  // of 2 ms
 }
 
 // A GPU, as far as plans go, whose graphs can be made or not, and whose launches take 300 us each.
@@ -516,7 +537,8 @@ TEST(Measurement, AKernelThatStopsWritingFailsAndItsBaselineDoesNot) {
   options.timing.warmup_seconds = 0.01;
   options.timing.samples = 3;
   const RegisteredKernel writer = sleeper(right);
-  static bool writes = true;
+  static bool writes;
+  writes = true;
   const RegisteredKernel stops =
       sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
         return [launch = right(p, d, o)](Stream s) {

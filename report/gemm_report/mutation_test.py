@@ -23,13 +23,13 @@ USES: Mapping[str, tuple[int, Sequence[str]]] = {
     "report": (4, ["{record}", "-o", "out/report"]),
     "readme": (8, ["{record}", "--readme=out/README.md", "--pictures=out"]),
     "ratios": (30, ["{record}", "--kernels=."]),
-    "tune": (4, ["{record}", "-o", "out/tune"]),
+    "tune": (30, ["{record}"]),
     "history": (30, ["in", "-o", "out/history"]),
     "compare": (
         30,
         ["{record}", "good.json", *ENOUGH, "--json=out/verdicts.json", "--markdown=out/comment.md"],
     ),
-    "fleet": (30, ["in", "--json=out/f.json", "--picture=out/f.png"]),
+    "fleet": (30, ["in", "--json=out/f.json", "--html=out/f.html"]),
     "explain": (
         8,
         [

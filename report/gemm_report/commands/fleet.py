@@ -63,7 +63,6 @@ def add(command: argparse.ArgumentParser) -> None:
     option("--before", type=Path, action="append", default=[], metavar="DIR", help=said)
     option("--json", type=Path, metavar="FILE", help="write everything that was found")
     option("--html", type=Path, metavar="FILE", help="write a page for the browser")
-    option("--picture", type=Path, metavar="FILE", help="write a node x GPU map (PNG)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -85,10 +84,6 @@ def run(options: argparse.Namespace) -> int:
         from gemm_report.fleet.html_page import html_page
 
         options.html.write_text(html_page(fleet), encoding="utf-8")
-    if options.picture:
-        from gemm_report.fleet.chart import write_map
-
-        write_map(fleet, options.picture)
     states = set(map(state_of, fleet.gpus))
     if states & set(BAD):
         return SOME_BAD

@@ -18,8 +18,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from gemm_report.document import InputError, RecordError
-from gemm_report.figures import hierarchy, roofline, tokens, tuning
+from gemm_report.document import InputError
+from gemm_report.figures import hierarchy, roofline, tokens
 from gemm_report.figures.ladder import steps
 from gemm_report.figures.page import Sheet, spread
 from gemm_report.figures.palette import DARK, LIGHT, STYLE, Colors
@@ -370,25 +370,3 @@ def test_the_hierarchy_is_of_chosen_rows_of_one_precision(h200: Record) -> None:
     for pattern, why in (("None", "matches no such row"), ("(", "is no regular expression")):
         with pytest.raises(InputError, match=why):
             drawings(h200, pattern)
-
-
-def test_the_axes_of_a_grid_are_what_the_best_rate_depends_on_most(ladder: Record) -> None:
-    base = next(row for row in ladder.rows if row.variant)
-
-    def grid(rates: dict[tuple[int, int, int], float]) -> list[Row]:
-        return [
-            dataclasses.replace(base, flop_per_second=speed * 1e12, parameters=dict(zip(
-                ("BM", "BK", "NR"), map(str, of), strict=True)))
-            for of, speed in rates.items()
-        ]  # fmt: skip
-
-    places = itertools.product((64, 128), (8, 16), (4, 8))
-    rates = {(bm, bk, nr): 10 + bm / 64 + nr + 0.01 * bk for bm, bk, nr in places}
-    assert tuning.leading_parameters(grid(rates)) == ("BM", "NR")
-    best = {(64, 8, 4): 1.0, (64, 16, 4): 1.01, (128, 8, 8): 3.0, (128, 16, 8): 2.99}
-    said = texts(drawn("tuning", with_rows(ladder, *grid(best))))
-    assert "1.01" in said and "1.00" not in said, "a cell has the best over the other parameters"
-    one = with_rows(ladder, *grid({(64, 8, 4): 1.0}))
-    assert "tuning" not in drawings(one), "one variant is no grid"
-    with pytest.raises(RecordError, match="--gemm_variants=all"):
-        tuning.report(with_rows(ladder))

@@ -10,7 +10,7 @@ from types import ModuleType
 import matplotlib.style
 from matplotlib.figure import Figure
 
-from gemm_report.figures import headline, hierarchy, ladder, roofline, sizes, tokens, tuning
+from gemm_report.figures import headline, hierarchy, ladder, roofline, sizes, tokens
 from gemm_report.figures.palette import DARK, LIGHT, STYLE, Colors
 from gemm_report.record import Record
 from gemm_report.rows import ladder_precisions
@@ -41,7 +41,6 @@ def drawings(record: Record, chosen: str | None = None) -> dict[str, Drawing]:
     found = {"headline": _with(headline)}
     found |= {"roofline": _with(roofline)} if roofline.subject(record) else {}
     found |= {name: _with(tokens, name=name) for name in tokens.subjects(record)}
-    found |= {"tuning": _with(tuning)} if tuning.has_grid(record) else {}
     its_rows = hierarchy.chosen(record, chosen)
     memories = {"hierarchy": _with(hierarchy, pattern=chosen)} if its_rows else {}
     if chosen or any(row.counted for row in record.rows):

@@ -1,13 +1,10 @@
 """What was found of a fleet as a page for the browser."""
 
 from collections import Counter
-from io import StringIO
 
-from gemm_report.fleet.chart import write_map
 from gemm_report.fleet.judging import Fleet
 from gemm_report.fleet.output import head, reasons, variation, worst_first
 from gemm_report.fleet.reading import BAD, STATES, Gpu, state_of
-from gemm_report.pages.picture import inline
 from gemm_report.pages.render import (
     Cell,
     Column,
@@ -21,7 +18,7 @@ from gemm_report.pages.render import (
 
 
 def html_page(fleet: Fleet) -> str:
-    """One file, which loads nothing: every GPU with its reasons, the map, and each case."""
+    """One file, which loads nothing: every GPU with its reasons, and each case."""
     columns: list[Column | str] = [
         *("node", "GPU"),
         Column("state", filtered=True),
@@ -34,16 +31,7 @@ def html_page(fleet: Fleet) -> str:
     lines = [_line(gpu, worst.get(gpu.key)) for gpu in worst_first(fleet)]
     counts = Counter(map(state_of, fleet.gpus))
     chips = joined(chip(each, counts[each], "state", _tone(each)) for each in reversed(STATES))
-    write_map(fleet, drawn := StringIO(), "svg")
-    picture = inline("fleet", "the slowest case of each GPU", drawn.getvalue())
-    sections = [
-        ("gpus", "GPUs", table(columns, lines, "GPUs")),
-        (
-            "map",
-            "Map",
-            tag("div", picture, class_="wide", tabindex=0, role="region", aria_label="Map"),
-        ),
-    ]
+    sections = [("gpus", "GPUs", table(columns, lines, "GPUs"))]
     for i, group in enumerate(dict.fromkeys(case.group for case in fleet.cases)):
         names, *rows = variation([case for case in fleet.cases if case.group == group])
         heads = [Column(name, is_number=at > 0) for at, name in enumerate(names)]

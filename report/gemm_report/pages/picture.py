@@ -76,7 +76,7 @@ def inline(name: str, caption: str, svg: str, marks: Sequence[Spot] = ()) -> Htm
     """An SVG of matplotlib as an element of a page; its text stays text.
 
     Figures share the ids of equal parts, since matplotlib makes an id of what it stands for. Their
-    colours become those of the page, but not the ones of a map in a scale of colours.
+    colours become those of the page.
     """
     svg = _HEAD.sub("", visible(svg))
     used = set(re.findall(r"#([^\")]+)[\")]", svg))
@@ -84,11 +84,10 @@ def inline(name: str, caption: str, svg: str, marks: Sequence[Spot] = ()) -> Htm
     svg = re.sub(
         r'( (?:d|x|y|transform)=")([^"]*)', lambda m: m[1] + _BEYOND_TENTHS.sub(r"\1", m[2]), svg
     )
-    paper = " paper" if "<image" in svg else ""
-    for color, variable in _COLORS.items() if not paper else ():
+    for color, variable in _COLORS.items():
         svg = svg.replace(color, variable)
     label = escape(f"{Picture(name, caption, Html()).title}: {caption}")
-    svg = svg.replace("<svg ", f'<svg class="picture{paper}" role="img" aria-label="{label}" ', 1)
+    svg = svg.replace("<svg ", f'<svg class="picture" role="img" aria-label="{label}" ', 1)
     circles = "".join(
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7"><title>{escape(visible(said))}</title></circle>'
         for x, y, said in marks

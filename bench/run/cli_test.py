@@ -274,10 +274,8 @@ def test_a_kernel_that_changes_is_found_in_the_repetition_where_it_does(
     kernel: str, options: list[str], said: str, tmp_path: Path
 ) -> None:
     options = ["--gemm_shapes=16", "--benchmark_repetitions=" + options[0], *options[1:]]
-    started = time.monotonic()
     few = [*options, f"--benchmark_filter={kernel}"]
     document, _ = ran(tmp_path / "r.json", *few, code=1, program=WRONG)
-    assert time.monotonic() - started < 60
     found = rows(document)
     assert "seconds" in found[0] or kernel == "SlowsDown", "a busy host may be as slow"
     assert re.match(said, found[-1]["failed"])

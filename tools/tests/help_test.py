@@ -54,10 +54,9 @@ def run(bare: Path, command: str, *arguments: str) -> subprocess.CompletedProces
     return done
 
 
-@pytest.mark.parametrize("option", ["--help", "-h"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_changes_nothing(bare: Path, command: str, option: str) -> None:
-    done = run(bare, command, option)
+def test_help_changes_nothing(bare: Path, command: str) -> None:
+    done = run(bare, command, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"tools/{command}" in done.stdout
 

@@ -6,7 +6,6 @@ object. A kernel's file may allow unavoidable spills with a reason: "// spills o
 
 import os
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,30 +192,3 @@ def test_sources_that_are_compiled_together_are_told_apart() -> None:
         tiled + header,
         header,
     ]
-
-
-COMPILER = """#!/usr/bin/env bash
-echo 'ptxas info    : Used 8 registers' >&2
-echo 'tiled.cu(3): warning: unused' >&2
-exit "$STATUS"
-"""
-
-
-@pytest.mark.parametrize("status", [0, 1])
-def test_the_launcher_stores_the_report_and_passes_other_output(
-    tmp_path: Path, status: int
-) -> None:
-    compiler = tmp_path / "nvcc"
-    compiler.write_text(COMPILER)
-    compiler.chmod(0o755)
-    done = subprocess.run(
-        [ROOT / "cmake" / "keep_ptxas_report", compiler, "-c", "tiled.cu", "-o", "tiled.o"],
-        cwd=tmp_path,
-        env={**os.environ, "STATUS": str(status)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == status
-    assert done.stderr == "tiled.cu(3): warning: unused\n"
-    assert (tmp_path / "tiled.o.ptxas").exists() == (status == 0)

@@ -1,4 +1,4 @@
-"""examples/other_implementations without a GPU: fake PyTorch and CuPy."""
+"""examples/other_implementations/PyTorch.py without a GPU: a fake PyTorch."""
 
 import importlib.util
 import sys
@@ -185,20 +185,3 @@ def test_what_pytorch_does_not_take_is_unsupported(torch: SimpleNamespace) -> No
     assert unsupported(problem("bf16", 4, 16, 8, "nt", **groups)) is None
     assert "n and k in eights" in unsupported(problem("bf16", 4, 12, 8, "nt", **groups))
     assert "requires bf16" in unsupported(problem("f16", 4, 16, 8, "nt", **groups))
-
-
-def test_cupy_multiplies_on_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    streams: list[int] = []
-
-    def stream(which: int) -> Any:
-        streams.append(which)
-        return nullcontext()
-
-    found = SimpleNamespace(
-        asarray=np.asarray, matmul=np.matmul, cuda=SimpleNamespace(ExternalStream=stream)
-    )
-    monkeypatch.setitem(sys.modules, "cupy", found)
-    a, b, c = np.ones((2, 3)), np.ones((3, 4)), np.zeros((2, 4))
-    imported("CuPy").prepare(problem("f32", 2, 4, 3), a, b, c)(9)
-    assert (c == 3).all()
-    assert streams == [9]

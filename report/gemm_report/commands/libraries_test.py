@@ -90,17 +90,6 @@ def test_releases_are_compared_if_asked_for(
     assert all(NEW in case["suspect"] for case in slower)
 
 
-def test_the_same_release_is_compared(
-    rewritten: Rewritten, capsys: pytest.CaptureFixture[str]
-) -> None:
-    base = side(rewritten, "aaaa", release(OLD))
-    new = side(rewritten, "bbbb", release(OLD, 1.3))
-    assert main(["compare", str(base), str(new)]) == REGRESSION
-    said = capsys.readouterr().out
-    assert said.startswith("REGRESSION")
-    assert "across" not in said
-
-
 def test_a_release_that_is_not_known_is_told_and_compared(
     rewritten: Rewritten, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -44,7 +44,7 @@ def states(gpus: Sequence[Gpu], **how: object) -> list[str]:
 @pytest.mark.parametrize("count", [2, 8, 64, 400])
 @pytest.mark.parametrize("kind", ["more cycles", "lower clock"])
 def test_a_loss_of_two_percent_is_found_and_nothing_else(count: int, kind: str) -> None:
-    for seed in range(20):
+    for seed in range(20 if count < 100 else 4):
         assert states(healthy(count, seed)) == ["good"] * count
         gpus, truth = simulated(seed, count, faults=[(kind, 0.02)])
         if seed == 0:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,15 @@ def record(path: Path) -> dict[str, Any]:
     content = path.read_bytes()
     text = gzip.decompress(content) if path.suffix == ".gz" else content
     document: dict[str, Any] = json.loads(text, parse_constant=refuse)
-    jsonschema = pytest.importorskip("jsonschema")
-    jsonschema.validate(document, json.loads((ROOT / "results" / "schema.json").read_text()))
+    _validator().validate(document)
     return document
+
+
+@cache
+def _validator() -> Any:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((ROOT / "results" / "schema.json").read_text())
+    return jsonschema.Draft202012Validator(schema)
 
 
 def ran(

@@ -18,7 +18,6 @@ pytest.importorskip("numpy")
 SCHEMA = json.loads((ROOT / "python/gemm_bench/verdict.schema.json").read_text())
 KERNELS = """
 import os
-import time
 
 import numpy as np
 
@@ -43,10 +42,6 @@ def leave(problem, a, b, c):
 
 def throw(problem, a, b, c):
     raise ValueError("no")
-
-
-def hang(problem, a, b, c):
-    time.sleep(60)
 
 
 def forge(problem, a, b, c):
@@ -96,7 +91,7 @@ def verdicts(folder: Path, *options: str) -> list[dict[str, Any]]:
 
 def test_what_a_verdict_says_of_a_right_kernel(folder: Path) -> None:
     shapes = "--gemm_shapes=64,48x32x16"
-    lines = verdicts(folder, "--gemm_kernel=k.py", shapes, "--gemm_versus=CpuBlocked")
+    lines = verdicts(folder, "--gemm_kernel=k.py", shapes, "--gemm_versus=CpuNaive")
     assert [(one["m"], one["n"], one["k"]) for one in lines] == [(64, 64, 64), (48, 32, 16)]
     for one in lines:
         assert (one["status"], one["reason"]) == ("passed", None)
@@ -104,12 +99,13 @@ def test_what_a_verdict_says_of_a_right_kernel(folder: Path) -> None:
         assert seconds["low"] <= seconds["median"] <= seconds["high"]
         flop = 2 * one["m"] * one["n"] * one["k"]
         assert one["flop_per_second"] == pytest.approx(flop / seconds["median"])
-        assert versus["kernel"].startswith("CpuBlocked")
+        assert versus["kernel"].startswith("CpuNaive")
         assert versus["low"] <= versus["ratio"] <= versus["high"]
         assert one["checks"]["checked"] > 0
         assert one["host_code"]
     assert lines[0]["seed"] == lines[1]["seed"]
-    assert verdicts(folder, "--gemm_kernel=k.py", "--gemm_seed=7")[0]["seed"] == 7
+    seeded = ("--gemm_shapes=64", "--gemm_library=omit", "--gemm_seed=7")
+    assert verdicts(folder, "--gemm_kernel=k.py", *seeded)[0]["seed"] == 7
 
 
 CODES = {
@@ -120,12 +116,11 @@ CODES = {
     "k.py:signal": ("crashed", "Segmentation fault"),
     "k.py:leave": ("crashed", "exit(0)"),
     "k.py:throw": ("crashed", "ValueError: no"),
-    "k.py:hang": ("timeout", "did not end"),
 }
 
 
 def test_kernels_that_do_not_pass_have_codes(folder: Path) -> None:
-    few = ("--gemm_shapes=64", "--gemm_kernel_limit=15", "--gemm_library=omit")
+    few = ("--gemm_shapes=64", "--gemm_library=omit")
     lines = verdicts(folder, f"--gemm_kernel={','.join(CODES)}", *few)
     for one, (status, reason) in zip(lines, CODES.values(), strict=True):
         assert one["status"] == status, one["reason"]
@@ -158,7 +153,7 @@ def test_more_codes(options: tuple[str, ...], status: str, folder: Path) -> None
 
 def test_a_cached_baseline_is_measured_once(folder: Path) -> None:
     """A broken file, and one with times that no measurement gives, are as none."""
-    options = ("--gemm_kernel=k.py", "--gemm_shapes=96", "--gemm_versus=CpuBlocked", *CACHED)
+    options = ("--gemm_kernel=k.py", "--gemm_shapes=96", "--gemm_versus=CpuNaive", *CACHED)
 
     def cached() -> float:
         (one,) = verdicts(folder, *options)
@@ -171,7 +166,7 @@ def test_a_cached_baseline_is_measured_once(folder: Path) -> None:
     kept = file.read_text()
     assert cached() == first
     assert file.read_text() == kept
-    for broken in ("{", "[]", kept.replace('"min": ', '"min": -')):
+    for broken in ("{", kept.replace('"min": ', '"min": -')):
         file.write_text(broken)
         assert cached() > 0
         assert json.loads(file.read_text()).keys() == json.loads(kept).keys()
@@ -199,8 +194,8 @@ def test_what_cannot_be_is_refused_before_anything_is_measured(
 def test_one_measurement_at_a_time_on_a_device(folder: Path) -> None:
     """Who comes second says so, and waits."""
     options = ["--gemm_kernel=k.py", "--gemm_shapes=64", "--gemm_library=omit"]
-    verdicts(folder, *options)  # makes the lock's file
-    with Path("/tmp/gemm_bench.cpu.lock").open() as lock:
+    made = os.open("/tmp/gemm_bench.cpu.lock", os.O_RDONLY | os.O_CREAT, 0o444)
+    with os.fdopen(made) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with ThreadPoolExecutor() as pool:
             second = pool.submit(run, folder, *options)

@@ -226,7 +226,7 @@ const std::vector<Option>& table() {
       {kTime, "warmup", "SECONDS", "4", "longest warm-up; it ends once clock and power are flat",
        to(&TimingPlan::warmup_seconds, positive)},
       {kTime, "flat", "SHARE", "1%",
-       "clock and power are flat if the halves of the last 0.4 s, or 2 s at the power cap, agree "
+       "clock and power are flat if the halves of the last 0.6 s, or 2 s at the power cap, agree "
        "within this share",
        to(&TimingPlan::flat, share)},
       {kTime, "sample", "SECONDS", "0.002", "shortest time of the launches of one sample",

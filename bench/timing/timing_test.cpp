@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -34,7 +35,7 @@ class FakeBatch {
     return {seconds_, sm_hz_()};
   }
 
-  int times = 0;
+  std::atomic<int> times = 0;
 
  private:
   double seconds_;
@@ -338,15 +339,15 @@ TEST(BatchPlan, IsAsLongAsASampleAndOfShortKernelsOfAGpuAGraphOfWholeRounds) {
 }
 
 TEST(Sampling, LabelsThrottledSamplesAndKeepsThem) {
-  const double start = now_seconds();
-  GpuMonitor monitor(std::make_unique<FakeGpu>([=] {
-                       const bool capped = now_seconds() - start > 0.15;
+  constexpr int kSamples = 60;
+  FakeBatch batch(0.005, [] { return 1.5e9; });
+  GpuMonitor monitor(std::make_unique<FakeGpu>([&] {
+                       const bool capped = batch.times > kSamples / 2;
                        return GpuReading{.sm_hz = 1.5e9, .reasons = capped ? 0x4U : 0U};
                      }),
                      0.005);
-  FakeBatch batch(0.005, [] { return 1.5e9; });
   TimingPlan plan;
-  plan.sampling_seconds = 0.3;
+  plan.samples = kSamples;
   const Timing timing = sample(plan, batch, &monitor);
   ASSERT_EQ(timing.samples_throttled.size(), timing.samples_seconds.size());
   EXPECT_FALSE(timing.samples_throttled.front());

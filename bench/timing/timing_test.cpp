@@ -31,11 +31,14 @@ class FakeBatch {
   virtual ~FakeBatch() = default;
   virtual Elapsed time() {
     ++times;
+    const double start = now_seconds();
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
+    longest = std::max<double>(longest, now_seconds() - start);
     return {seconds_, sm_hz_()};
   }
 
   std::atomic<int> times = 0;
+  std::atomic<double> longest = 0;  // of them, on a host that may be busy
 
  private:
   double seconds_;
@@ -195,7 +198,7 @@ TEST(WarmUp, EndsOnceClockAndPowerAreFlat) {
   EXPECT_TRUE(warmup.settled);
   EXPECT_EQ(warmup.watched, "SM clock and power");
   EXPECT_GT(warmup.seconds, 0.7);
-  EXPECT_LT(warmup.seconds, 2);
+  EXPECT_LT(warmup.seconds, TimingPlan().warmup_seconds);
   EXPECT_NEAR(warmup.kernel_seconds, 0.005 * batch.times, 1e-9);
 }
 
@@ -226,7 +229,7 @@ TEST(WarmUp, EndsAtItsLimitOrInSteadyStateAndSaysWhich) {
     const Warmup warmup = warm_up_one(one.plan, nullptr, batch);
     EXPECT_EQ(warmup.settled, one.settled);
     EXPECT_EQ(warmup.watched, one.watched);
-    EXPECT_NEAR(warmup.seconds, one.seconds, one.tolerance);
+    EXPECT_NEAR(warmup.seconds, one.seconds, one.tolerance + batch.longest);
   }
 }
 
@@ -243,7 +246,7 @@ TEST(WarmUp, LooksLongerAtAThrottledGpu) {
   brief.warmup_seconds = 2.5;  // as asked for, though clocks settle later
   const Warmup asked = warm_up_one(brief, &monitor, batch);
   EXPECT_TRUE(asked.settled);
-  EXPECT_NEAR(asked.seconds, 2.5, 0.4);
+  EXPECT_NEAR(asked.seconds, 2.5, 0.4 + batch.longest);
 }
 
 TEST(Sampling, EndsWhenTheMedianIsKnown) {

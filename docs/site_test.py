@@ -30,8 +30,9 @@ def test_links_lead_to_pages_and_to_the_repository(tmp_path: Path) -> None:
     assert 'href=".."' in page
 
 
-@pytest.mark.parametrize("target", ["missing.md", "../missing.cu", "page.md#missing"])
-def test_a_dead_link_fails(tmp_path: Path, target: str) -> None:
-    code, said, _ = build(tmp_path, f"[x]({target})")
+def test_a_dead_link_fails(tmp_path: Path) -> None:
+    targets = ("missing.md", "page.md#missing", "../missing.cu")
+    code, said, _ = build(tmp_path, " ".join(f"[x]({target})" for target in targets))
     assert code != 0
-    assert "missing" in said
+    for target in targets:
+        assert target.removeprefix("page.md").removeprefix("../") in said

@@ -13,8 +13,8 @@ from own_files import own_files
 from gemm_report.cli import main
 from gemm_report.commands.readme import CHECK_FAILED
 from gemm_report.document import BAD_INPUT
-from gemm_report.readme import table
-from gemm_report.record import Record, Versus
+from gemm_report.readme import renewed, table
+from gemm_report.record import Record, Versus, read_record
 
 ROOT = Path(__file__).parents[2]
 KERNELS = ROOT / "kernels"
@@ -112,8 +112,8 @@ def test_further_records_add_lines_and_their_figures(project: Path, gpu_path: Pa
     Path("docs").mkdir()
     Path("docs/page.md").write_text(marked("grouped") + marked("batched"), encoding="utf-8")
     both = ["results/gpu.json", "results/moe.json"]
-    assert main(["readme", *both]) == 0
-    text = Path("README.md").read_text("utf-8")
+    records = [read_record(Path(path)) for path in both]
+    text, _ = renewed(Path("README.md"), records, Path("results/readme"))
     lines = [line.split(" | ")[:3] for line in text.splitlines() if line.startswith("| FP32")]
     assert lines == [
         ["| FP32", "nn", "4096"],

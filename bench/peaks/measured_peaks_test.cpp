@@ -106,7 +106,7 @@ TEST(MemoryRoof, IsNoneIfAnotherProgramUsedTheGpu) {
     return one;
   };
   const MeasuredPeak l2 = memory("L2_read", 0.26e12, {}), slow = memory("DRAM_read", 0.19e12, 0.06),
-                     usual = memory("DRAM_copy", 3e12, 0.9), host = memory("DRAM_read", 30e9, {});
+                     usual = memory("DRAM_read", 3e12, 0.9), host = memory("DRAM_read", 30e9, {});
   EXPECT_TRUE(measured_beside_others({l2, slow}));
   EXPECT_EQ(memory_roof({l2, slow}, "L2"), nullptr);
   EXPECT_EQ(memory_roof({l2, slow}, "DRAM"), nullptr);

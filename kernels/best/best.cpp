@@ -1,6 +1,7 @@
 // The fastest plan of all our kernels for a problem: the model (parts/cost.hpp) makes a shortlist,
-// a trial of up to half a second chooses from it, and the choice is kept on disk (plans.hpp). There
-// is no table of sizes. The record names the plan and the GPU kernel that ran.
+// a trial of up to half a second (7 s at the power limit) chooses from it, and the choice is kept
+// on disk (plans.hpp). There is no table of sizes. The record names the plan and the GPU kernel
+// that ran.
 //
 // pick:model runs the plan of the shortest prediction, without a trial. pick:nearest runs what a
 // trial chose for the nearest m with the same n and k: where m changes from call to call, as where
@@ -69,11 +70,9 @@ std::vector<Candidate> shortlist(std::vector<Candidate> plans, std::size_t most)
   return all;
 }
 
-// "WgmmaStreamK/tile:128x256", which most decides how much power a plan draws.
-std::string kernel_and_tile(const std::string& plan) {
-  const std::size_t tile = plan.find('/');
-  return plan.substr(0, tile == std::string::npos ? tile : plan.find('/', tile + 1));
-}
+// "WgmmaStreamK/tile:128x256/cluster:2", without how tiles are cut: what most decides how much
+// power a plan draws.
+std::string kind_of(const std::string& plan) { return plan.substr(0, plan.find("/whole:")); }
 
 // Times the shortlist. Throws std::runtime_error if none of it runs.
 std::string fastest_of(const std::vector<Candidate>& all, const Problem& p, const Device& device,
@@ -83,7 +82,7 @@ std::string fastest_of(const std::vector<Candidate>& all, const Problem& p, cons
   std::vector<Trial::Work> works;
   std::vector<std::string> kinds;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    kinds.push_back(kernel_and_tile(all[i].plan));
+    kinds.push_back(kind_of(all[i].plan));
     try {
       for (std::size_t set = 0; set < sets.size(); ++set)
         launches[i].push_back(all[i].prepare(sets.of_launch(set)));

@@ -33,9 +33,9 @@ class SuccessiveHalving {
       : time_(std::move(time)), rest_(std::move(rest)), spent_(spent), kinds_(kinds) {}
 
   // The fastest of at least one entrant. At the power limit the clock of an entrant depends on who
-  // ran before it: those that are not far behind start again without the others. Then the fastest
-  // of each kind compare once more, each at its own clock: kinds may draw less power than one
-  // another.
+  // ran before it: those that are not far behind start again without the others. As they take
+  // turns, they share one clock. So the fastest of each kind, if it is close, compare each at its
+  // own clock, then the plans of the kind that wins.
   std::size_t fastest(const std::vector<std::size_t>& entrants) {
     std::vector<Entrant> all;
     for (const std::size_t index : entrants) all.push_back({index});
@@ -43,8 +43,17 @@ class SuccessiveHalving {
     if (all.size() == 1 || !at_power_limit(all.front())) return all.front().index;
     std::erase_if(all, [](const Entrant& one) { return one.behind > kFar; });
     spent_ = 0;
-    time_(all.front().index, kStretchMilliseconds / 2);  // back to the limit
+    time_(all.front().index, kSettleMilliseconds);
     halve(all);
+    std::erase_if(all, [](const Entrant& one) { return one.behind > kClose; });
+    std::ranges::stable_sort(all, {}, &Entrant::behind);
+    std::vector<Entrant> firsts;
+    std::set<std::string> seen;
+    for (const Entrant& one : all)
+      if (firsts.size() < kKinds && seen.insert(kind_of(one)).second) firsts.push_back(one);
+    at_own_clocks(firsts);
+    const std::string kind = kind_of(firsts.front());
+    std::erase_if(all, [&](const Entrant& one) { return kind_of(one) != kind; });
     at_own_clocks(all);
     return all.front().index;
   }
@@ -52,10 +61,13 @@ class SuccessiveHalving {
  private:
   static constexpr std::size_t kFinalists = 3;
   // At the power limit: so much longer than after a rest a launch takes; so much longer than the
-  // fastest may start again, and may be compared at its own clock; so many may, and the
-  // milliseconds that each runs at a time.
-  static constexpr float kThrottled = 1.05F, kFar = 1.5F, kClose = 1.1F, kStretchMilliseconds = 300;
-  static constexpr std::size_t kAtOwnClocks = 4;
+  // fastest may start again, and may be compared at its own clock; so many kinds may.
+  static constexpr float kThrottled = 1.05F, kFar = 1.5F, kClose = 1.1F;
+  static constexpr std::size_t kKinds = 6;
+  // Milliseconds: for so long after a rest the clock swings (NOTES.md); so long an entrant runs
+  // before it counts, while the clock follows its power; so long it counts.
+  static constexpr float kSettleMilliseconds = 2000, kLeadMilliseconds = 40,
+                         kStretchMilliseconds = 80;
 
   struct Entrant {
     std::size_t index;
@@ -100,27 +112,23 @@ class SuccessiveHalving {
     return one.median() > kThrottled * time_(one.index, kBatchMilliseconds).launch;
   }
 
-  // At the power limit the clock is what a kernel's power leaves, and interleaved kernels share
-  // one clock. So the fastest of each kind, if it is close, runs for a stretch, once in this order
-  // and once in the other, and the second half of the stretch counts.
-  void at_own_clocks(std::vector<Entrant>& all) {
-    std::ranges::stable_sort(all, {}, &Entrant::behind);
-    std::set<std::string> seen;
-    std::erase_if(all, [&](const Entrant& one) {
-      return one.behind > kClose || seen.size() == kAtOwnClocks ||
-             !seen.insert(kinds_.empty() ? std::to_string(one.index) : kinds_[one.index]).second;
-    });
-    if (all.size() == 1) return;
-    for (Entrant& one : all) one.launches.clear();
-    for (int way = 0; way < 2; ++way, std::ranges::reverse(all))
-      for (Entrant& one : all) {
-        const std::size_t before = one.launches.size();
-        const float begin = spent_;
-        while (spent_ - begin < kStretchMilliseconds / 2) time(one, kStretchMilliseconds / 20);
-        one.launches.resize(before);
-        while (spent_ - begin < kStretchMilliseconds) time(one, kStretchMilliseconds / 20);
-      }
-    std::ranges::sort(all, {}, &Entrant::median);
+  std::string kind_of(const Entrant& one) const {
+    return kinds_.empty() ? std::to_string(one.index) : kinds_[one.index];
+  }
+
+  // Puts the fastest first, each at its own clock: all once in this order and once in the other,
+  // and the first of them once more.
+  void at_own_clocks(std::vector<Entrant>& some) {
+    for (Entrant& one : some) one.launches.clear();
+    for (int pass = 0; pass < 2 && some.size() > 1; ++pass) {
+      for (int way = 0; way < 2; ++way, std::ranges::reverse(some))
+        for (Entrant& one : some) {
+          time_(one.index, kLeadMilliseconds);
+          time(one, kStretchMilliseconds);
+        }
+      std::ranges::sort(some, {}, &Entrant::median);
+      some.resize(std::min(kFinalists, some.size()), {0});
+    }
   }
 
   Time time_;

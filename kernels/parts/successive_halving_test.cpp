@@ -37,7 +37,10 @@ class SimulatedGpu {
     const auto time = [this](std::size_t which, float milliseconds) {
       return run(kernels_[which], milliseconds);
     };
-    const auto rest = [this] { mhz_.resize(mhz_.size() + kLate, kHighestMhz); };
+    const auto rest = [this] {
+      mhz_.resize(mhz_.size() + kLate, kHighestMhz);
+      since_rest_ = 0;
+    };
     return SuccessiveHalving(time, rest, 0, kinds).fastest(all);
   }
   float spent() const { return spent_; }  // milliseconds
@@ -49,14 +52,23 @@ class SimulatedGpu {
     constexpr float kStep = 0.05F;  // milliseconds
     float launches = 0, whole = 0;
     for (; whole < milliseconds; whole += kStep) {
-      mhz_.push_back(kernel.limit_mhz);
+      mhz_.push_back(kernel.limit_mhz * swing(since_rest_));
+      since_rest_ += kStep;
       launches += kStep * mhz_[mhz_.size() - kLate - 1] / 1000 / kernel.megacycles;
     }
     spent_ += whole;
     return {whole / launches, whole};
   }
 
+  // After a rest the clock is high, then low until the mean power of a second is the limit, and
+  // less so in the next second (H200).
+  static float swing(float milliseconds) {
+    if (milliseconds > 900 && milliseconds < 1100) return 0.75F;
+    return milliseconds > 1900 && milliseconds < 2100 ? 0.93F : 1;
+  }
+
   std::vector<SimulatedKernel> kernels_;
+  float since_rest_ = 0;    // milliseconds of work
   std::vector<float> mhz_;  // of each step, as the power of that step allows
   float spent_ = 0;
 };
@@ -75,6 +87,24 @@ TEST(SuccessiveHalving, FindsWhatIsFastestAtItsOwnClock) {
   // Other work ran just before, so that no launch meets the highest clock.
   for (SimulatedKernel& one : kernels) one.limit_mhz = std::min(one.limit_mhz, 1370.0F);
   EXPECT_EQ(SimulatedGpu(kernels, 1252).choice(), 12U);
+}
+
+// Plans of a product of 8192 in BF16: the hungriest was first while they shared a clock, and those
+// of the most frugal kind were the last. Of these the fastest is the one that draws least, too.
+TEST(SuccessiveHalving, ComparesKindsThenThePlansOfTheFastest) {
+  const std::vector<SimulatedKernel> kernels{
+      {2.100F, 1235, "128x128"},           {2.105F, 1235, "128x128"},
+      {2.120F, 1265, "128x160"},           {2.125F, 1272, "128x192"},
+      {2.130F, 1275, "128x192"},           {2.140F, 1285, "128x256/cluster:1"},
+      {2.145F, 1310, "128x256/cluster:2"}, {2.150F, 1335, "128x256/cluster:2"}};
+  EXPECT_EQ(SimulatedGpu(kernels).choice(), 7U);
+}
+
+// The GPU makes up for what it drew after a rest: that does not count against who runs then.
+TEST(SuccessiveHalving, WaitsUntilTheClockNoLongerSwings) {
+  EXPECT_EQ(SimulatedGpu({{2.0F, 1330, "frugal"}, {2.0F, 1305, "second"}, {2.01F, 1280, "third"}})
+                .choice(),
+            0U);
 }
 
 // Below the power limit the order is that of the cycles, within the budget.

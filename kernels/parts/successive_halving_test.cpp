@@ -38,7 +38,9 @@ class SimulatedGpu {
       return run(kernels_[which], milliseconds);
     };
     const auto rest = [this] {
-      mhz_.resize(mhz_.size() + kLate, kHighestMhz);
+      const float before = mhz_.back();
+      mhz_.resize(mhz_.size() + kHighAfterRest, kHighestMhz);
+      mhz_.resize(mhz_.size() + kLate - kHighAfterRest, before);
       since_rest_ = 0;
     };
     return SuccessiveHalving(time, rest, 0, kinds).fastest(all);
@@ -46,12 +48,12 @@ class SimulatedGpu {
   float spent() const { return spent_; }  // milliseconds
 
  private:
-  static constexpr std::size_t kLate = 200;  // steps
+  static constexpr std::size_t kLate = 200, kHighAfterRest = 20;  // steps
 
   SuccessiveHalving::Timing run(const SimulatedKernel& kernel, float milliseconds) {
     constexpr float kStep = 0.05F;  // milliseconds
     float launches = 0, whole = 0;
-    for (; whole < milliseconds; whole += kStep) {
+    for (; whole < milliseconds || launches < 1; whole += kStep) {
       mhz_.push_back(kernel.limit_mhz * swing(since_rest_));
       since_rest_ += kStep;
       launches += kStep * mhz_[mhz_.size() - kLate - 1] / 1000 / kernel.megacycles;
@@ -105,6 +107,11 @@ TEST(SuccessiveHalving, WaitsUntilTheClockNoLongerSwings) {
   EXPECT_EQ(SimulatedGpu({{2.0F, 1330, "frugal"}, {2.0F, 1305, "second"}, {2.01F, 1280, "third"}})
                 .choice(),
             0U);
+}
+
+// The clock falls within a launch, so that one after a rest is hardly shorter.
+TEST(SuccessiveHalving, FindsWhatIsFastestAtItsOwnClockIfLaunchesAreLong) {
+  EXPECT_EQ(SimulatedGpu({{15.0F, 1235, "128x128"}, {15.5F, 1335, "128x256"}}).choice(), 1U);
 }
 
 // Below the power limit the order is that of the cycles, within the budget.

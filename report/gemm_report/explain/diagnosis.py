@@ -481,8 +481,22 @@ def _power(seen: Observations) -> Finding | None:
         f"{megahertz(seen.sm_hz)} instead of {megahertz(seen.unit_hz)}, the clock of its peak",
         f"throttled for {percent(seen.throttled_share)} of the time: {', '.join(seen.reasons)}",
         seen.power_w and f"{seen.power_w:.0f} W{limit}",
+        _joules(seen),
     ]
     return _finding("power-capped", 1 - seen.sm_hz / seen.unit_hz, evidence)
+
+
+def _joules(seen: Observations) -> str | None:
+    """What the energy of a launch goes into."""
+    if not (seen.energy and seen.power_w and seen.seconds):
+        return None
+    whole = seen.power_w * seen.seconds
+    rest = 1 - sum(joules for _, joules in seen.energy) / whole
+    shares = [f"{name} {percent(joules / whole)}" for name, joules in seen.energy]
+    shares.append(f"rest {percent(rest)}" if rest >= 0 else f"{percent(-rest)} too much")
+    of = {level.is_modelled for level in seen.levels if level.bytes}
+    bytes_ = f"{'modelled' if True in of else 'counted'} bytes" if of else "bytes are not known"
+    return f"{quantity(whole, 'J')} a launch: {', '.join(shares)} (power of probes, {bytes_})"
 
 
 def _steps(

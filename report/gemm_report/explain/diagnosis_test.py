@@ -162,6 +162,21 @@ def test_one_fault_is_named_first(kind: str) -> None:
     assert not findings[0].modelled
 
 
+def test_the_power_cap_says_what_the_energy_goes_into() -> None:
+    capped = ONE_FAULT["power-capped"]
+    assert capped.power_w and capped.seconds
+    whole = capped.power_w * capped.seconds
+    for tensor, said in ((0.5, "rest 25.0 %"), (0.8, "5.0 % too much")):
+        parts = (
+            ("idle power", 0.2 * whole),
+            ("tensor cores", tensor * whole),
+            ("L2", 0.05 * whole),
+        )
+        evidence = diagnose(replace(capped, energy=parts)).findings[0].evidence
+        assert f"L2 5.0 %, {said} (power of probes, counted bytes)" in evidence[-1]
+    assert not any("a launch:" in each for each in diagnose(capped).findings[0].evidence)
+
+
 def test_every_kind_has_its_observations() -> None:
     assert ONE_FAULT.keys() | {"unknown"} == STEPS.keys()
     relieves = WORDS["relieves"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gemm_report.document import cut
-from gemm_report.explain import metrics
+from gemm_report.explain import energy, metrics
 from gemm_report.explain.ncu import Instruction, Launch, base_name, kernels_of
 from gemm_report.record import MEMORIES, DeviceCode, Record, Row, Traffic
 from gemm_report.rows import arithmetic_roof
@@ -63,6 +63,7 @@ class Observations:
     sm_hz: float | None = None
     power_w: float | None = None
     power_limit_w: float | None = None
+    energy: tuple[tuple[str, float], ...] = ()  # joules of a launch by what they go into
     throttled_share: float | None = None
     reasons: tuple[str, ...] = ()
     # Peaks.
@@ -168,10 +169,12 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
     known: dict[str, Any] = {name: getattr(row, name) for name in _OF_ROW}
     known |= {name: getattr(code, name, None) for name in of_code}
     known |= _counters(values[counted_kernel], row, record) if counted_kernel else {}
+    levels = _levels(record, row, counted_traffic(row, launches))
+    seconds = row.seconds.median if row.seconds else None
     return Observations(
         kernel=row.kernel_label,
         rung=next((k.rung for k in record.kernels if k.name == row.kernel), None),
-        seconds=row.seconds.median if row.seconds else None,
+        seconds=seconds,
         device=record.device.name,
         sm_count=record.device.sm_count,
         power_limit_w=record.device.power_limit_w,
@@ -180,7 +183,14 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
         unit_flop_per_second=unit.flop_per_second if unit else None,
         unit_hz=unit.clock_hz if unit else None,
         mma_flop_per_second=mma[0].flop_per_second if mma else None,
-        levels=_levels(record, row, counted_traffic(row, launches)),
+        levels=levels,
+        energy=energy.parts(
+            record,
+            row.precision,
+            known.get("tensor_unit"),
+            (row.flop, seconds, row.sm_hz),
+            {level.name: level.bytes for level in levels},
+        ),
         launches=len(row.device_kernels) or 1,
         launch_seconds=overheads.launch_seconds if overheads else None,
         occupancy_limits=tuple(n for n, count in fitting.items() if count == min(fitting.values())),

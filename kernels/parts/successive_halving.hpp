@@ -33,9 +33,9 @@ class SuccessiveHalving {
       : time_(std::move(time)), rest_(std::move(rest)), spent_(spent), kinds_(kinds) {}
 
   // The fastest of at least one entrant. At the power limit the clock of an entrant depends on who
-  // ran before it: those that are not far behind start again without the others. As they take
-  // turns, they share one clock. So the fastest of each kind, if it is close, compare each at its
-  // own clock, then the plans of the kind that wins.
+  // ran before it: those that are not far behind start again without the others. Interleaved, they
+  // share one clock. So the fastest of each kind, if it is close, compare each at its own clock,
+  // then the plans of the kind that wins.
   std::size_t fastest(const std::vector<std::size_t>& entrants) {
     std::vector<Entrant> all;
     for (const std::size_t index : entrants) all.push_back({index});

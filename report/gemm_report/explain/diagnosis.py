@@ -495,8 +495,9 @@ def _joules(seen: Observations) -> str | None:
     shares = [f"{name} {percent(joules / whole)}" for name, joules in seen.energy]
     shares.append(f"rest {percent(rest)}" if rest >= 0 else f"{percent(-rest)} too much")
     of = {level.is_modelled for level in seen.levels if level.bytes}
-    bytes_ = f"{'modelled' if True in of else 'counted'} bytes" if of else "bytes are not known"
-    return f"{quantity(whole, 'J')} a launch: {', '.join(shares)} (power of probes, {bytes_})"
+    known = f"with {'modelled' if True in of else 'counted'} bytes" if of else "bytes unknown"
+    parts = f"{', '.join(shares)} (from the power of probes, {known})"
+    return f"{quantity(whole, 'J')} a launch: {parts}"
 
 
 def _steps(

@@ -173,7 +173,7 @@ def test_the_power_cap_says_what_the_energy_goes_into() -> None:
             ("L2", 0.05 * whole),
         )
         evidence = diagnose(replace(capped, energy=parts)).findings[0].evidence
-        assert f"L2 5.0 %, {said} (power of probes, counted bytes)" in evidence[-1]
+        assert f"L2 5.0 %, {said} (from the power of probes, with counted bytes)" in evidence[-1]
     assert not any("a launch:" in each for each in diagnose(capped).findings[0].evidence)
 
 

@@ -1,7 +1,6 @@
 // The fastest plan of all our kernels for a problem: the model (parts/cost.hpp) makes a shortlist,
-// a trial of up to half a second (7 s at the power limit) chooses from it, and the choice is kept
-// on disk (plans.hpp). There is no table of sizes. The record names the plan and the GPU kernel
-// that ran.
+// a trial chooses from it, and the choice is kept on disk (plans.hpp). There is no table of sizes.
+// The record names the plan and the GPU kernel that ran.
 //
 // pick:model runs the plan of the shortest prediction, without a trial. pick:nearest runs what a
 // trial chose for the nearest m with the same n and k: where m changes from call to call, as where

@@ -63,9 +63,9 @@ class SuccessiveHalving {
   // At the power limit: so much longer than after a rest a launch takes; so much longer than the
   // fastest may start again, and may be compared at its own clock; so many kinds may.
   static constexpr float kThrottled = 1.05F, kFar = 1.5F, kClose = 1.1F;
-  static constexpr float kLongMilliseconds = 2;  // of a launch that may be at the limit
+  static constexpr float kLongMilliseconds = 2;  // of a launch that is taken to be at the limit
   static constexpr std::size_t kKinds = 6;
-  // Milliseconds: for so long after a rest the clock swings (NOTES.md); so long an entrant runs
+  // Milliseconds, of an H200: for so long after a rest the clock swings; so long an entrant runs
   // before it counts, while the clock follows its power; so long it counts.
   static constexpr float kSettleMilliseconds = 2000, kLeadMilliseconds = 40,
                          kStretchMilliseconds = 80;
@@ -108,7 +108,7 @@ class SuccessiveHalving {
     }
   }
 
-  // In a launch of some milliseconds the clock falls at once: a rest would tell nothing.
+  // Within a launch of some milliseconds the clock falls: one after a rest would tell nothing.
   bool at_power_limit(const Entrant& one) {
     if (one.median() > kLongMilliseconds) return true;
     rest_();

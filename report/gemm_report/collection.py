@@ -8,7 +8,7 @@ from gemm_report.record import Record, read_record
 from gemm_report.terminal import complain
 
 # Folders whose files are not part of a device's history.
-_APART = ("equal", "explained", "other_implementations")
+_APART = ("equal", "explained", "limit", "other_implementations")
 
 
 def record_paths(folder: Path) -> list[Path]:

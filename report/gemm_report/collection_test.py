@@ -6,7 +6,7 @@ import pytest
 from gemm_report.collection import Refusals, record_paths, records_given
 from gemm_report.document import RecordError
 
-APART = ("equal", "explained", "other_implementations")
+APART = ("equal", "explained", "limit", "other_implementations")
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 PATTERNS = (
     "*/*.json.gz",
     "*/equal/*.json.gz",
+    "*/limit/*.json.gz",
     "*/other_implementations/*.json.gz",
 )
 STORED = own_files(*(f"results/{each}" for each in PATTERNS))

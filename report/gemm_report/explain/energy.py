@@ -7,7 +7,6 @@ operation therefore by 1.1. DRAM has a clock of its own.
 """
 
 import math
-from collections.abc import Iterable
 
 from gemm_report.record import MeasuredCeiling, Record
 
@@ -29,47 +28,44 @@ def parts(
     flop, seconds, hz = launch
     health = record.health
     idle = health.before.power_w if health and not health.before.other_processes else None
-    probes = {each.name: each for each in record.measured_ceilings if each.fill != "zeros"}
-    unit = next(iter(_of_unit(record, precision, tensor_unit)), None)
-    l2, dram, shared = (probes.get(name) for name in ("L2_read", "DRAM_read", "Shared_read"))
+    computes = next(each for each in record.precisions if each.name == precision)
+    unit = _of_unit(record, computes.arithmetic, tensor_unit)
     if not (idle and flop and seconds and hz and unit):
         return ()
-    each_unit, each_l2, each_dram, each_shared = (_each(p, idle) for p in (unit, l2, dram, shared))
+    probes = {each.name: each for each in record.measured_ceilings}
+    l2, dram, shared = (probes.get(name) for name in ("L2_read", "DRAM_read", "Shared_read"))
 
-    def joules(amount: float | None, each: float | None, probe: MeasuredCeiling | None) -> float:
+    def joules(amount: float | None, probe: MeasuredCeiling | None) -> float:
+        each = _each(probe, idle)
         if not (amount and each and probe and probe.sm_hz):
             return 0.0
         return amount * each * math.pow(hz / probe.sm_hz, _ENERGY_OVER_CLOCK)
 
     found = {
         "idle power": idle * seconds,
-        "tensor cores" if _is_tensor(unit) else "arithmetic": joules(flop, each_unit, unit),
-        "L2": joules(amounts.get("L2"), each_l2, l2),
+        "arithmetic" if unit.name.endswith("_FMA") else "tensor cores": joules(
+            flop * computes.products, unit
+        ),
+        "L2": joules(amounts.get("L2"), l2),
     }
-    if each_dram and each_l2:  # what comes from DRAM has passed the L2, too
+    each_l2, each_dram = _each(l2, idle), _each(dram, idle)
+    if each_l2 and each_dram:  # what comes from DRAM has passed the L2, too
         found["DRAM"] = (amounts.get("DRAM") or 0.0) * max(0.0, each_dram - each_l2)
     if not unit.name.endswith("_wgmma"):  # whose probe reads its operands from there
-        found["shared memory"] = joules(amounts.get("shared memory"), each_shared, shared)
+        found["shared memory"] = joules(amounts.get("shared memory"), shared)
     return tuple((name, value) for name, value in found.items() if value > 0)
 
 
-def _of_unit(record: Record, precision: str, tensor_unit: str | None) -> Iterable[MeasuredCeiling]:
-    """The probes of the unit that multiplies, the fastest first."""
-    arithmetic = next(each.arithmetic for each in record.precisions if each.name == precision)
+def _of_unit(record: Record, arithmetic: str, tensor_unit: str | None) -> MeasuredCeiling | None:
+    """The fastest probe of the unit that multiplies."""
     ends = _TENSOR.get(tensor_unit or "", ("_wgmma", "_mma", "_FMA"))
-    found = [
+    found = (
         each
         for each in record.measured_ceilings
-        if each.arithmetic == arithmetic
-        and each.fill != "zeros"
-        and each.flop_per_second
+        if (each.arithmetic, each.fill == "zeros") == (arithmetic, False)
         and each.name.endswith(ends)
-    ]
-    return sorted(found, key=lambda each: -(each.flop_per_second or 0))
-
-
-def _is_tensor(probe: MeasuredCeiling) -> bool:
-    return probe.name.endswith(("_wgmma", "_mma"))
+    )
+    return max(found, key=lambda each: each.flop_per_second or 0, default=None)
 
 
 def _each(probe: MeasuredCeiling | None, idle: float) -> float | None:

@@ -7,7 +7,7 @@ import pytest
 
 from gemm_report.explain.energy import parts
 from gemm_report.explain.observations import observe
-from gemm_report.record import Health, MeasuredCeiling, Readings, Record, read_record
+from gemm_report.record import Health, MeasuredCeiling, Precision, Readings, Record, read_record
 
 H200 = Path(__file__).parents[3] / "results" / "nvidia-h200"
 BYTES = {"L2": 2e9, "DRAM": 1e9, "shared memory": 4e9}
@@ -62,6 +62,15 @@ def test_a_part_is_its_amount_at_the_energy_of_the_probe(made: Record) -> None:
     found = dict(parts(made, "bf16", "wgmma", (1e12, 2e-3, 0.5e9), BYTES))
     half = 0.5**1.1
     assert found == pytest.approx({**expected, "tensor cores": half, "L2": 0.08 * half})
+
+
+def test_a_product_of_three_takes_the_energy_of_three(made: Record) -> None:
+    one, three = Precision("tf32", "tf32", 1), Precision("tf32x3", "tf32", 3)
+    probes = (*PROBES, probe("TF32_wgmma", 600.0, 250e12, "tf32"))
+    both = replace(made, precisions=(one, three), measured_ceilings=probes)
+    launch = 1e12, 2e-3, 1e9
+    joules = [dict(parts(both, each.name, "wgmma", launch, {})) for each in (one, three)]
+    assert [each["tensor cores"] for each in joules] == pytest.approx([2.0, 6.0])
 
 
 def test_without_the_idle_power_or_a_probe_nothing_is_told(made: Record) -> None:
